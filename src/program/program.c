@@ -89,7 +89,7 @@ void cvy_program_keep_dropout(cvy_program *p, int keeps)
 
 void cvy_program_foresee(cvy_program *p, const int64_t *length)
 {
-    memcpy(p->pipeline.foreseen, length, sizeof p->pipeline.foreseen);
+    memcpy(p->foreseen, length, sizeof p->foreseen);
 }
 
 /* What the functions that read an option later take for granted. */
@@ -180,14 +180,13 @@ void cvy_program_destroy(cvy_program **program)
     cvy_mem_free(&p->kernel.tuning.choices);
     cvy_vars_destroy(&p->vars);
     if (p->memory.node_shared)
-        p->pipeline.grid.data->node_memory->free(p->pipeline.grid.data, &p->memory.node_shared,
-                                                 p->memory.node_shared_bytes);
+        p->grid.data->node_memory->free(p->grid.data, &p->memory.node_shared, p->memory.node_shared_bytes);
     if (p->memory.idle)
         cvy_space_free(&p->context->space, &p->memory.idle, p->memory.idle_bytes);
     if (p->memory.arena) {
-        const cvy_comm *comm = p->pipeline.grid.data;
+        const cvy_comm *comm = p->grid.data;
         if (comm && comm->node_memory)
-            comm->node_memory->unshare(p->pipeline.grid.data, p->memory.arena);
+            comm->node_memory->unshare(p->grid.data, p->memory.arena);
         cvy_space_free(&p->context->space, &p->memory.arena, p->memory.arena_bytes);
     }
     cvy_program_close_pipeline(p);

@@ -125,7 +125,7 @@ static void weigh_samples(const cvy_program_task *s)
  * shared by them. */
 static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
-    cvy_comm *comm = p->pipeline.grid.data;
+    cvy_comm *comm = p->grid.data;
     const int has_reason = *comm->unshared != 0; /* an earlier program, or a check, has said it */
     size_t bytes = 0;
     for (int i = 0; i < p->ntask; i++)
@@ -158,7 +158,7 @@ int cvy_program_can_share_update(const cvy_program *p, const cvy_plan *plan)
  * so, or none. */
 static cvy_status allocate_shared(cvy_program *p, int shared)
 {
-    cvy_comm *comm = p->pipeline.grid.data;
+    cvy_comm *comm = p->grid.data;
     size_t bytes = 0;
     int training = 0, can = shared && p->opts.share_weights && p->update.shape.shares_weights;
     for (int i = 0; i < p->ntask; i++)

@@ -61,7 +61,7 @@ static cvy_status set_weights(cvy_program *p, int task, int64_t rows)
 {
     const cvy_plan *plan = p->task[task]->plan;
     cvy_plan_feed *weight = cvy_plan_find_feed(p->task[task]->plan, CVY_SAMPLE_WEIGHT);
-    if (!weight && (!p->task[task]->training || plan->rows == 0 || cvy_grid_is_used(&p->pipeline.grid)))
+    if (!weight && (!p->task[task]->training || plan->rows == 0 || cvy_grid_is_used(&p->grid)))
         return CVY_OK;
     if (!cvy_program_feed(p, task, CVY_SAMPLE_WEIGHT)) /* it has said why */
         return CVY_E_ARGUMENT;

@@ -48,7 +48,7 @@ static void exchange(int64_t first, int64_t end, void *arg)
 
 cvy_status cvy_program_exchange_averages(cvy_program *p)
 {
-    cvy_comm *comm = p->pipeline.grid.data;
+    cvy_comm *comm = p->grid.data;
     if (!cvy_vars_have_averages(p->vars))
         return CVY_OK;
     CVY_TRY(comm->ops->barrier(comm)); /* of weights that ranks share, no other rank is reading or writing now */

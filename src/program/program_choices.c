@@ -48,7 +48,7 @@ static cvy_status gather(cvy_program *p, cvy_comm *comm, const cvy_text *mine, s
 
 cvy_status cvy_program_gather_choices(cvy_program *p)
 {
-    cvy_comm *comm = p->pipeline.grid.pipeline;
+    cvy_comm *comm = p->grid.pipeline;
     cvy_text mine = {0};
     size_t *bytes_of = NULL;
     if (!comm)
@@ -114,7 +114,7 @@ cvy_status cvy_program_choices_json(const cvy_program *p, int task, cvy_json *js
 
 void cvy_program_cut_json(const cvy_program *p, cvy_json *json)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     if (grid->nstages == 1)
         return;
     cvy_json_open(json, "pipeline", '{');

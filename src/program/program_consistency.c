@@ -212,7 +212,7 @@ static cvy_status differ(int line, const char *here, const char *there)
 cvy_status cvy_program_check_consistency(const cvy_program *p)
 {
     cvy_text mine = {0};
-    if (p->pipeline.grid.data->nranks == 1)
+    if (p->grid.data->nranks == 1)
         return CVY_OK;
     cvy_text_add(&mine, "%s\n", cvy_version());
     describe_weights(p, &mine);
@@ -221,7 +221,7 @@ cvy_status cvy_program_check_consistency(const cvy_program *p)
         const cvy_status described = describe_gradients(p, i, &mine);
         mine.status = mine.status == CVY_OK ? described : mine.status;
     }
-    const cvy_status status = cvy_comm_compare(p->pipeline.grid.data, &mine, differ);
+    const cvy_status status = cvy_comm_compare(p->grid.data, &mine, differ);
     cvy_text_free(&mine);
     return status;
 }

@@ -112,7 +112,7 @@ static cvy_status add_kernel(struct lister *l, const cvy_instr *instr)
 
 static int group(const struct lister *l, unsigned set)
 {
-    return cvy_grid_members(&l->p->pipeline.grid, set, l->ranks);
+    return cvy_grid_members(&l->p->grid, set, l->ranks);
 }
 
 /* Ranks of a node that reduce at the same time share its link to others. */
@@ -188,7 +188,7 @@ static cvy_status add_redistribution(struct lister *l, const cvy_instr *instr)
 {
     const struct cvy_redistribute *o = instr->call->node->options;
     const int halves = cvy_instr_comm(instr)->starts;
-    const cvy_grid *grid = &l->p->pipeline.grid;
+    const cvy_grid *grid = &l->p->grid;
     const cvy_shape *shape = cvy_node_src(instr->call->node, 0);
     const double entry = (double)bytes_of(l->plan, instr->src_buffer[0]) / (double)CVY_MAX(shape->dim[o->dim], 1);
     double packed = (double)bytes_of(l->plan, instr->src_buffer[0]), wire_s[2] = {0};
@@ -226,7 +226,7 @@ static cvy_status add_message(struct lister *l, const cvy_instr *instr)
     static const cvy_forecast_kind kinds[2][2] = {{CVY_FORECAST_SENT, CVY_FORECAST_SEND},
                                                   {CVY_FORECAST_RECEIVED, CVY_FORECAST_RECEIVE}};
     const struct cvy_message_options *o = instr->call->node->options;
-    const cvy_grid *grid = &l->p->pipeline.grid;
+    const cvy_grid *grid = &l->p->grid;
     const cvy_op_comm *comm = cvy_instr_comm(instr);
     int at[CVY_AXES];
     memcpy(at, grid->at, sizeof at);
@@ -287,7 +287,7 @@ static cvy_status add_agreement(struct lister *l)
             bytes += (double)b->bytes / l->update_parts;
     }
     CVY_TRY(add_work(l, bytes * l->network->copy_s));
-    if (!cvy_grid_is_used(&l->p->pipeline.grid))
+    if (!cvy_grid_is_used(&l->p->grid))
         return CVY_OK;
     const unsigned all = (1u << CVY_AXES) - 1;
     CVY_TRY(price_sum(l, all, (int64_t)sizeof(int64_t), 0, &meet));

@@ -234,10 +234,10 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
     const double checked = cvy_clock_s();
     int64_t finite = found;
     s->time.total += checked - begin;
-    if ((s->plan->head.is_partitioned || cvy_grid_is_used(&p->pipeline.grid)) && comm->nranks > 1) {
+    if ((s->plan->head.is_partitioned || cvy_grid_is_used(&p->grid)) && comm->nranks > 1) {
         CVY_TRY(comm->ops->allreduce(comm, &finite, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
         /* The last stage is the first to end its backward passes, and waits here for the first stage. */
-        cvy_step_time_add(&s->time, cvy_grid_is_used(&p->pipeline.grid) ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
+        cvy_step_time_add(&s->time, cvy_grid_is_used(&p->grid) ? CVY_COMM_PIPELINE : CVY_COMM_DATA,
                           cvy_clock_s() - checked);
     }
     *finite_out = finite != 0;

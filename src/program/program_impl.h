@@ -12,72 +12,94 @@
 #include "program/program_update.h"
 #include "program/program_view.h"
 
+/* Which kernels may run, and what is known of their times (program_tune.c). */
+typedef struct cvy_program_kernels {
+    cvy_kernels allowed;
+    int by_clock; /* kernels compute nothing and only wait */
+    cvy_plan_clock clock;
+    cvy_offers *offers;
+    const cvy_tree *choices; /* node name -> kernel, from an earlier plan; NULL: all kernels are open */
+    cvy_planning planning;
+    cvy_wisdom *wisdom; /* on rank 0, after planning; on all ranks if by_clock */
+    int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
+    cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
+    int tuned;
+    int fuses_updates;    /* 1: in some graph, updates compute gradients */
+    int stores_gradients; /* 1, while kernels of plans without fused updates are measured */
+} cvy_program_kernels;
+
+/* Layers that the user has placed on stages (program_place.c). */
+typedef struct cvy_program_places {
+    cvy_keys layer;
+    int *stage, room; /* of each layer, from 1 */
+} cvy_program_places;
+
+/* How the layers are cut into the stages of a pipeline (program_pipeline.c). */
+typedef struct cvy_program_pipeline {
+    cvy_pipeline_order order;
+    int nchunks, nstages;  /* stages of each rank; of all: grid.nstages times as many */
+    cvy_keys layer;        /* of the model, in order; empty with one stage */
+    int *first;            /* [nstages]: the first layer of each stage; stage s is on rank s % grid.nstages */
+    cvy_index of_layer;    /* the stage of each layer */
+    const cvy_tree *saved; /* the cut of an earlier plan; NULL: none */
+    char note[200];        /* why it is not used; "": it is, or there is none */
+    char *choices;         /* on the first stage: the kernels of all stages, for the plan file */
+    size_t choices_bytes;
+    int plans_largest;         /* 1: graphs are those of the last part, so that they are the same on all ranks */
+    double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
+} cvy_program_pipeline;
+
+/* How layers are split over the tensor axis (program_ways.c). */
+typedef struct cvy_program_ways {
+    cvy_index of_layer;    /* how the layers of all graphs so far are split: CVY_SPLIT_*, 0: they are not */
+    cvy_keys tensor_layer; /* layers that are split by channels over the tensor axis; others share samples */
+    int are_named;         /* 0: all layers are split by channels, or the choice is not made yet */
+    int ntensor, nsamples; /* layers of each kind in the latest graph */
+} cvy_program_ways;
+
+/* How gradients are reduced (program_reduce.c). */
+typedef struct cvy_program_reduce {
+    cvy_progress_by progress;
+    cvy_allreduce_opts opts;
+    cvy_comm_cost cost;    /* of a reduction; zeros if it was not needed */
+    const cvy_tree *saved; /* the algorithms and cost of an earlier plan; NULL: none */
+} cvy_program_reduce;
+
+/* What all tasks share of the memory of tensors (program_allocate.c), and its limit (program_memory.c). */
+typedef struct cvy_program_memory {
+    void *arena;
+    size_t arena_bytes;
+    void *node_shared; /* memory of node-shared weights and states; NULL: every rank has its own */
+    size_t node_shared_bytes;
+    void *idle; /* memory of all variables if by_clock */
+    size_t idle_bytes;
+    cvy_memory_price price; /* not 0 if a plan exceeded memory_limit */
+} cvy_program_memory;
+
+/* How ranks update the weights (program_update.c). */
+typedef struct cvy_program_updates {
+    const cvy_update_def *def; /* NULL until the options are read */
+    cvy_update_shape shape;
+    void *state; /* owned by the mode; NULL: it has none */
+} cvy_program_updates;
+
 struct cvy_program {
     cvy_context *context;
     cvy_pool *pool;
     cvy_program_opts opts;
     int64_t bn_group; /* batch_norm.group in the form that graphs use */
-    struct {
-        cvy_kernels allowed;
-        int by_clock; /* kernels compute nothing and only wait */
-        cvy_plan_clock clock;
-        cvy_offers *offers;
-        const cvy_tree *choices; /* node name -> kernel, from an earlier plan; NULL: all kernels are open */
-        cvy_planning planning;
-        cvy_wisdom *wisdom; /* on rank 0, after planning; on all ranks if by_clock */
-        int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
-        cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
-        int tuned;
-        int fuses_updates;    /* 1: in some graph, updates compute gradients */
-        int stores_gradients; /* 1, while kernels of plans without fused updates are measured */
-    } kernel;
-    struct {
-        cvy_grid grid;
-        cvy_pipeline_order order;
-        int nchunks, nstages;        /* stages of each rank; of all: grid.nstages times as many */
-        cvy_keys layer;              /* of the model, in order; empty with one stage */
-        int *first;                  /* [nstages]: the first layer of each stage; stage s is on rank s % grid.nstages */
-        cvy_index of_layer;          /* the stage of each layer */
-        cvy_keys placed;             /* layers that the user has placed; see cvy_program_set_stage() */
-        int *placed_on, placed_room; /* the stages of these layers, from 1 */
-        const cvy_tree *saved;       /* the cut of an earlier plan; NULL: none */
-        char note[200];              /* why it is not used; "": it is, or there is none */
-        char *choices;               /* on the first stage: the kernels of all stages, for the plan file */
-        size_t choices_bytes;
-        int plans_largest; /* 1: graphs are those of the last part, so that they are the same on all ranks */
-        int64_t
-            foreseen[CVY_AXES]; /* by_clock: the grid of other ranks, the times of whose parts this rank finds; or 0 */
-        double slowest_ms, all_ms; /* of a micro-batch, as predicted: of the slowest stage, and of all layers */
-    } pipeline;
-    struct {
-        cvy_index of_layer;    /* how the layers of all graphs so far are split: CVY_SPLIT_*, 0: they are not */
-        cvy_keys tensor_layer; /* layers that are split by channels over the tensor axis; others share samples */
-        int are_named;         /* 0: all layers are split by channels, or the choice is not made yet */
-        int ntensor, nsamples; /* layers of each kind in the latest graph */
-    } ways;
-    struct {
-        cvy_progress_by progress;
-        cvy_allreduce_opts opts; /* how gradients are reduced */
-        cvy_comm_cost cost;      /* of a reduction; zeros if it was not needed */
-        const cvy_tree *saved;   /* the algorithms and cost of an earlier plan; NULL: none */
-    } reduce;
+    cvy_grid grid;
+    int64_t foreseen[CVY_AXES]; /* see cvy_program_foresee() */
+    cvy_program_kernels kernel;
+    cvy_program_places placed;
+    cvy_program_pipeline pipeline;
+    cvy_program_ways ways;
+    cvy_program_reduce reduce;
+    cvy_program_memory memory;
+    cvy_program_updates update;
     cvy_vars *vars;
     cvy_program_task **task;
     int ntask;
-    struct {
-        void *arena;
-        size_t arena_bytes;
-        void *node_shared; /* memory of node-shared weights and states; NULL: every rank has its own */
-        size_t node_shared_bytes;
-        void *idle; /* memory of all variables if by_clock */
-        size_t idle_bytes;
-        cvy_memory_price price; /* not 0 if a plan exceeded memory_limit */
-    } memory;
-    struct {
-        const cvy_update_def *def; /* how ranks update the weights; NULL until the options are read */
-        cvy_update_shape shape;
-        void *state; /* owned by the mode; NULL: it has none */
-    } update;
     int planned, allocated;
     int keeps_dropout;     /* see cvy_program_keep_dropout() */
     const int64_t *sample; /* borrowed; see cvy_program_name_samples() */

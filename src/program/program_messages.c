@@ -114,7 +114,7 @@ cvy_status cvy_program_check_messages(const cvy_program *p)
     cvy_status status = CVY_OK;
     if (p->context->comm->pretended) /* the plans of the other stages are not here; plan_forecast.c plays all of them */
         return CVY_OK;
-    for (int i = 0; i < p->ntask && p->pipeline.grid.pipeline && status == CVY_OK; i++)
-        status = check_plan(p->task[i]->plan, p->pipeline.grid.pipeline);
-    return p->pipeline.grid.pipeline ? cvy_comm_agree(p->context->comm, status) : CVY_OK;
+    for (int i = 0; i < p->ntask && p->grid.pipeline && status == CVY_OK; i++)
+        status = check_plan(p->task[i]->plan, p->grid.pipeline);
+    return p->grid.pipeline ? cvy_comm_agree(p->context->comm, status) : CVY_OK;
 }

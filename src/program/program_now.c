@@ -51,7 +51,7 @@ static int say_running(const cvy_program *p, char *text, size_t room)
 /* The collective in which this rank waits, on any axis of the process grid; NULL: none. */
 static const char *collective_of(const cvy_program *p)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const char *collective = atomic_load_explicit(&p->context->comm->collective, memory_order_relaxed);
     for (int s = 0; s < CVY_AXIS_SETS && !collective; s++)
         collective = grid->over[s] ? atomic_load_explicit(&grid->over[s]->collective, memory_order_relaxed) : NULL;
@@ -60,7 +60,7 @@ static const char *collective_of(const cvy_program *p)
 
 int cvy_program_now(const cvy_program *p, char *text, size_t room)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const char *collective = collective_of(p);
     char waits[96] = "", running[160], stage[48] = "";
     const int awaits = say_running(p, running, sizeof running);

@@ -132,7 +132,7 @@ static int counts_loss(const cvy_grid *grid, const cvy_value *value)
 void cvy_program_add_loss(const cvy_program *p, int task, int loss, cvy_exact *sum, cvy_exact *norm)
 {
     const cvy_program_task *s = p->task[task];
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const cvy_value *value = cvy_graph_find(s->plan->lowered[0]->graph, s->loss[loss].value);
     const int counts = counts_loss(grid, value),
               is_first = grid->data_rank == 0 && cvy_grid_is_first_part(grid) && value && !value->elsewhere;

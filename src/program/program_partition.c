@@ -167,7 +167,7 @@ static int split_channels(cvy_partition_graph *graph, int layer)
 
 static cvy_status run_pass(view *v, const cvy_extension_file *file, const cvy_partition *pass)
 {
-    const cvy_grid *grid = &v->program->pipeline.grid;
+    const cvy_grid *grid = &v->program->grid;
     cvy_partition_graph graph = {.size = sizeof graph,
                                  .nstages = v->program->pipeline.nstages,
                                  .nmicro = v->program->task[0]->nmicro,

@@ -44,10 +44,10 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
                                       [CVY_AXIS_SPACE0] = CVY_MAX(p->opts.spatial[0], 1),
                                       [CVY_AXIS_SPACE1] = CVY_MAX(p->opts.spatial[1], 1),
                                       [CVY_AXIS_SPACE2] = CVY_MAX(p->opts.spatial[2], 1)};
-    CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->pipeline.grid));
-    p->pipeline.nchunks = p->pipeline.grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
-    p->pipeline.nstages = p->pipeline.grid.nstages * p->pipeline.nchunks;
-    if (!cvy_grid_is_used(&p->pipeline.grid))
+    CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->grid));
+    p->pipeline.nchunks = p->grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
+    p->pipeline.nstages = p->grid.nstages * p->pipeline.nchunks;
+    if (!cvy_grid_is_used(&p->grid))
         return CVY_OK;
     CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
               "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend "
@@ -96,7 +96,7 @@ static int64_t number_of(const cvy_tree *map, const char *key)
 
 static int is_of_this_grid(cvy_program *p)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const int64_t nstages = number_of(p->pipeline.saved, "stages"), ndata = number_of(p->pipeline.saved, "ranks_each"),
                   nchunks = number_of(p->pipeline.saved, "interleave");
     if (nstages == p->pipeline.nstages && ndata == grid->ndata && nchunks == p->pipeline.nchunks)
@@ -193,7 +193,7 @@ cvy_status cvy_program_cut(cvy_program *p, const cvy_plan_opts *opts,
 /* Each loss is zero on all stages but one, so the order of the additions does not matter. */
 cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task *s)
 {
-    cvy_comm *comm = p->pipeline.grid.pipeline;
+    cvy_comm *comm = p->grid.pipeline;
     if (!comm || !p->update.shape.own_losses)
         return CVY_OK;
     for (int i = 0; i < s->nloss; i++) {
@@ -207,13 +207,13 @@ cvy_status cvy_program_share_losses(const cvy_program *p, const cvy_program_task
 /* A step takes nmicro + n - 1 times the slowest stage, and every rank computes for all_ms / n of each micro-batch. */
 double cvy_program_bubble(const cvy_program *p, int task)
 {
-    const int n = p->pipeline.grid.nstages, nmicro = p->task[task]->nmicro, each = p->pipeline.nchunks;
+    const int n = p->grid.nstages, nmicro = p->task[task]->nmicro, each = p->pipeline.nchunks;
     return n == 1 ? 0 : 1 - nmicro * p->pipeline.all_ms / n / ((each * nmicro + n - 1) * p->pipeline.slowest_ms);
 }
 
 int64_t cvy_program_sent_bytes(const cvy_program *p)
 {
-    const cvy_grid *g = &p->pipeline.grid;
+    const cvy_grid *g = &p->grid;
     int64_t bytes = g->all->sent_bytes;
     for (int s = 0; s < CVY_AXIS_SETS; s++)
         bytes += g->is_own[s] ? g->over[s]->sent_bytes : 0;
@@ -222,7 +222,7 @@ int64_t cvy_program_sent_bytes(const cvy_program *p)
 
 static void describe_pipeline(const cvy_program *p, int task, cvy_text *out)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const int n = p->pipeline.nstages, each = p->pipeline.nchunks, nmicro = p->task[task]->nmicro;
     if (*p->pipeline.note)
         cvy_text_add(out, "pipeline: %s\n", p->pipeline.note);
@@ -258,10 +258,10 @@ void cvy_program_close_pipeline(cvy_program *p)
 {
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
-    cvy_keys_free(&p->pipeline.placed);
+    cvy_keys_free(&p->placed.layer);
     cvy_keys_free(&p->ways.tensor_layer);
     cvy_index_free(&p->ways.of_layer);
-    cvy_mem_free(&p->pipeline.placed_on);
+    cvy_mem_free(&p->placed.stage);
     cvy_mem_free(&p->pipeline.choices);
-    cvy_grid_disconnect(&p->pipeline.grid);
+    cvy_grid_disconnect(&p->grid);
 }

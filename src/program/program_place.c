@@ -25,9 +25,9 @@ cvy_status cvy_program_set_stage(cvy_program *p, const char *layer, int64_t stag
     CVY_CHECK(stage >= 1 && stage <= nstages, CVY_E_CONFIG,
               "layer %s is placed on stage %lld, and there are %d stages: take a stage from 1 to %d", layer,
               (long long)stage, nstages, nstages);
-    CVY_TRY(cvy_keys_add(&p->pipeline.placed, layer, &number));
-    CVY_TRY(cvy_mem_reserve(&p->pipeline.placed_on, &p->pipeline.placed_room, number, sizeof *p->pipeline.placed_on));
-    int *on = &p->pipeline.placed_on[number];
+    CVY_TRY(cvy_keys_add(&p->placed.layer, layer, &number));
+    CVY_TRY(cvy_mem_reserve(&p->placed.stage, &p->placed.room, number, sizeof *p->placed.stage));
+    int *on = &p->placed.stage[number];
     CVY_CHECK(*on == 0 || *on == stage, CVY_E_CONFIG,
               "layer %s is placed on stage %d and on stage %lld: leave one of them out", layer, *on, (long long)stage);
     *on = (int)stage;
@@ -173,14 +173,14 @@ static cvy_status fill(const cvy_program *p, struct bounds *b, cvy_cut_places *o
     CVY_TRY(cvy_mem_alloc(sizeof *b->because * room, &b->because));
     for (int i = 0; i < b->m->nlayer; i++) {
         CVY_TRY(cvy_index_add(&b->at, b->m->layer[i].name, i));
-        const int number = cvy_keys_find(&p->pipeline.placed, b->m->layer[i].name);
-        b->placed[i] = number < 0 ? 0 : p->pipeline.placed_on[number];
+        const int number = cvy_keys_find(&p->placed.layer, b->m->layer[i].name);
+        b->placed[i] = number < 0 ? 0 : p->placed.stage[number];
         b->least[i] = CVY_MAX(b->placed[i], 1);
         b->because[i] = i;
     }
-    for (int i = 0; i < p->pipeline.placed.count; i++)
-        if (cvy_index_find(&b->at, p->pipeline.placed.text[i]) < 0)
-            return no_layer(b->m, "a stage of the pipeline", p->pipeline.placed.text[i]);
+    for (int i = 0; i < p->placed.layer.count; i++)
+        if (cvy_index_find(&b->at, p->placed.layer.text[i]) < 0)
+            return no_layer(b->m, "a stage of the pipeline", p->placed.layer.text[i]);
     CVY_TRY(find_least(b));
     for (int i = 0; i < b->m->nlayer; i++) {
         CVY_TRY(cvy_index_add(&out->least, b->m->layer[i].name, b->least[i]));

@@ -24,13 +24,13 @@
 
 int cvy_program_cuts_own_rows(const cvy_program *p, const cvy_program_task *s)
 {
-    return !s->training && p->pipeline.grid.nstages > 1 && !p->update.shape.shards;
+    return !s->training && p->grid.nstages > 1 && !p->update.shape.shards;
 }
 
 /* As many micro-batches as training has, and at least one for each stage, if there are so many rows. */
 static int forward_micros(const cvy_program *p, const cvy_program_task *s)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     const int64_t most = cvy_batch_share(s->batch, grid->ndata - 1, grid->ndata).local_n;
     int64_t n = grid->nstages;
     for (int i = 0; i < p->ntask; i++)
@@ -67,11 +67,10 @@ cvy_batch cvy_program_share(const cvy_program *p, const cvy_program_task *s, int
     if (shape->shards)
         return cvy_batch_share(s->batch, (int)(largest ? shape->shards - 1 : shape->own_shards.first + m),
                                (int)shape->shards);
-    const int nranks = s->training ? cvy_program_nworkers(p) : p->pipeline.grid.ndata;
+    const int nranks = s->training ? cvy_program_nworkers(p) : p->grid.ndata;
     if (cvy_program_cuts_own_rows(p, s))
-        return part_of(cvy_batch_share(s->batch, largest ? nranks - 1 : p->pipeline.grid.data_rank, nranks), m,
-                       s->nmicro);
-    return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->pipeline.grid.data_rank, nranks);
+        return part_of(cvy_batch_share(s->batch, largest ? nranks - 1 : p->grid.data_rank, nranks), m, s->nmicro);
+    return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->grid.data_rank, nranks);
 }
 
 /* The batch of the graph for this share. If a rank trains on its own, computes a shard, or cuts its own rows, this
@@ -115,15 +114,14 @@ static int may_fuse_updates(const cvy_program *p, const cvy_program_task *s)
 {
     const cvy_comm *comm = p->update.shape.comm;
     return !p->kernel.stores_gradients && comm->nranks == 1 && comm->simulated_ranks <= 1 && s->nmicro == 1 &&
-           !cvy_grid_is_used(&p->pipeline.grid) && p->update.def->fuses_updates &&
-           cvy_kernels_fuse_updates(&p->kernel.allowed);
+           !cvy_grid_is_used(&p->grid) && p->update.def->fuses_updates && cvy_kernels_fuse_updates(&p->kernel.allowed);
 }
 
 /* Before the cut into stages is known, graphs are whole. */
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
-    const cvy_stages stages = {.mine = p->pipeline.grid.stage,
-                               .nranks = p->pipeline.grid.nstages,
+    const cvy_stages stages = {.mine = p->grid.stage,
+                               .nranks = p->grid.nstages,
                                .of_layer = &p->pipeline.of_layer,
                                .own_losses = p->update.shape.own_losses};
     CVY_TRY(note_names(p, s, losses, outputs));
@@ -140,7 +138,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
         .trains = s->train.trains ? cvy_program_trains : NULL,
         .trains_user = s->train.trains,
         .stages = p->pipeline.of_layer.count > 0 ? &stages : NULL,
-        .split_over = p->pipeline.grid.length[CVY_AXIS_TENSOR] > 1 ? CVY_AXIS_BIT(CVY_AXIS_TENSOR) : 0,
+        .split_over = p->grid.length[CVY_AXIS_TENSOR] > 1 ? CVY_AXIS_BIT(CVY_AXIS_TENSOR) : 0,
         .reduce = {.nranks = CVY_MAX(p->update.shape.comm->nranks, p->update.shape.comm->simulated_ranks),
                    .bucket_bytes = (size_t)p->opts.bucket_bytes,
                    .cost = p->reduce.cost,
@@ -190,8 +188,8 @@ static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_bat
 
 static cvy_plan_opts plan_opts(cvy_program *p)
 {
-    return (cvy_plan_opts){.comm = p->pipeline.grid.data,
-                           .grid = cvy_grid_is_used(&p->pipeline.grid) ? &p->pipeline.grid : NULL,
+    return (cvy_plan_opts){.comm = p->grid.data,
+                           .grid = cvy_grid_is_used(&p->grid) ? &p->grid : NULL,
                            .order = p->pipeline.order,
                            .nchunks = p->pipeline.nchunks,
                            .space = &p->context->space,
@@ -325,7 +323,7 @@ static cvy_status cut(cvy_program *p)
 /* Gives this rank a place in a grid of these lengths. NULL: in a grid of one rank. */
 static void pretend(cvy_program *p, const int64_t *length, int64_t place)
 {
-    cvy_grid *grid = &p->pipeline.grid;
+    cvy_grid *grid = &p->grid;
     for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES; a++) {
         grid->length[a] = length ? (int)CVY_MAX(length[a], 1) : 1;
         grid->at[a] = (int)(place % grid->length[a]);
@@ -395,7 +393,7 @@ static cvy_status foresee_parts(cvy_program *p, int64_t nplaces)
         status = cut(p);
     for (int64_t place = 0; place < nplaces && status == CVY_OK && p->kernel.planning != CVY_PLANNING_ESTIMATE;
          place++) {
-        pretend(p, p->pipeline.foreseen, place);
+        pretend(p, p->foreseen, place);
         status = price_here(p);
     }
     if (status == CVY_OK && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
@@ -409,14 +407,14 @@ static cvy_status foresee_parts(cvy_program *p, int64_t nplaces)
 /* This rank keeps the whole network. */
 static cvy_status foresee(cvy_program *p)
 {
-    const int64_t *length = p->pipeline.foreseen;
+    const int64_t *length = p->foreseen;
     int64_t nplaces = 1;
     for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES; a++)
         nplaces *= CVY_MAX(length[a], 1);
     if (nplaces == 1)
         return CVY_OK;
     pretend(p, length, 0);
-    const cvy_status status = cvy_grid_splits(&p->pipeline.grid) ? foresee_parts(p, nplaces) : cut(p);
+    const cvy_status status = cvy_grid_splits(&p->grid) ? foresee_parts(p, nplaces) : cut(p);
     pretend(p, NULL, 0);
     cvy_index_free(&p->pipeline.of_layer);
     cvy_keys_free(&p->pipeline.layer);
@@ -449,7 +447,7 @@ static cvy_status find_shares(cvy_program *p)
 static void find_elsewhere(cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++)
-        p->vars->at[i]->elsewhere = cvy_grid_is_used(&p->pipeline.grid) && !p->vars->at[i]->layout_fixed;
+        p->vars->at[i]->elsewhere = cvy_grid_is_used(&p->grid) && !p->vars->at[i]->layout_fixed;
 }
 
 static cvy_status plan_steps(cvy_program *p)
@@ -475,7 +473,7 @@ static cvy_status join_axes(cvy_program *p)
     const int apart = p->update.shape.shards || p->update.shape.comm->nranks == 1;
     const unsigned data = apart ? 0 : CVY_AXIS_BIT(CVY_AXIS_DATA);
     uint64_t wanted = 0;
-    if (!cvy_grid_is_used(&p->pipeline.grid))
+    if (!cvy_grid_is_used(&p->grid))
         return CVY_OK;
     for (int i = 0; i < p->ntask; i++)
         for (int k = 0; k < p->task[i]->split.nlowered; k++) {
@@ -484,15 +482,15 @@ static cvy_status join_axes(cvy_program *p)
                 if (g->value[v]->bucket >= 0 && g->value[v]->over)
                     wanted |= UINT64_C(1) << (g->value[v]->over | data);
         }
-    return cvy_grid_join(&p->pipeline.grid, wanted);
+    return cvy_grid_join(&p->grid, wanted);
 }
 
 cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->ntask > 0, CVY_E_ARGUMENT,
               "a program is planned once, after at least one step was added");
-    CVY_TRY(cvy_grid_connect(&p->pipeline.grid));
-    p->update.shape.comm = p->update.shape.comm ? p->update.shape.comm : p->pipeline.grid.data;
+    CVY_TRY(cvy_grid_connect(&p->grid));
+    p->update.shape.comm = p->update.shape.comm ? p->update.shape.comm : p->grid.data;
     cvy_team before;
     cvy_status status = cvy_team_enter(p->context->threads, &before);
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)

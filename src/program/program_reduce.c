@@ -43,7 +43,7 @@ static double real_of(const cvy_tree *map, const char *key)
 /* Figures of an earlier plan are used only with the same numbers of ranks and nodes. */
 static void take_saved(cvy_program *p)
 {
-    cvy_comm *comm = p->pipeline.grid.data;
+    cvy_comm *comm = p->grid.data;
     const cvy_tree *saved = p->reduce.saved, *algorithms = saved ? cvy_tree_get(saved, "algorithms") : NULL;
     if (saved && !algorithms)
         algorithms = cvy_tree_get(saved, "ways"); /* as in plan files of earlier versions */
@@ -56,7 +56,7 @@ static void take_saved(cvy_program *p)
 
 cvy_status cvy_program_size_buckets(cvy_program *p)
 {
-    cvy_comm *comm = p->pipeline.grid.data;
+    cvy_comm *comm = p->grid.data;
     int training = 0;
     for (int i = 0; i < p->ntask; i++)
         training |= p->task[i]->training;
@@ -69,7 +69,7 @@ cvy_status cvy_program_size_buckets(cvy_program *p)
 
 void cvy_program_sums_json(const cvy_program *p, cvy_json *json)
 {
-    const cvy_comm *comm = p->pipeline.grid.data;
+    const cvy_comm *comm = p->grid.data;
     char algorithms[CVY_COMM_ALGORITHMS_TEXT];
     if (comm->nranks == 1)
         return;

@@ -25,7 +25,7 @@ static cvy_axis last_axis(const cvy_grid *grid)
 static cvy_status split_axis(cvy_program *p, const cvy_program_task *task, cvy_axis axis, cvy_vars *vars,
                              cvy_value **value, int n, cvy_graph **g)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     cvy_index of_layer = {0};
     const cvy_pass_split split = {.axis = axis,
                                   .parts = grid->length[axis],
@@ -48,7 +48,7 @@ static cvy_status split_axis(cvy_program *p, const cvy_program_task *task, cvy_a
 cvy_status cvy_program_instantiate(cvy_program *p, const cvy_program_task *s, const cvy_graph_opts *opts,
                                    const char *const *wanted, int nwanted, cvy_value **value_out, cvy_graph **out)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     cvy_vars *vars = NULL;
     cvy_graph *g = NULL;
     if (!cvy_grid_splits(grid))
@@ -144,7 +144,7 @@ static cvy_status share_along(cvy_program *p, cvy_comm *comm)
 
 cvy_status cvy_program_share_names(cvy_program *p)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     cvy_comm *const along[] = {grid->over[CVY_AXIS_BIT(CVY_AXIS_TENSOR)], grid->pipeline};
     for (int i = 0; i < CVY_COUNT(along) && cvy_grid_splits(grid); i++)
         if (along[i])

@@ -23,49 +23,60 @@ typedef struct cvy_task_output {
     size_t gathered_bytes;
 } cvy_task_output;
 
+/* What a training task trains, and how (program_groups.c). */
+typedef struct cvy_task_training {
+    char *trains;              /* patterns of variable names; NULL: all are trained */
+    cvy_training_group *group; /* the first match counts */
+    int ngroup;
+    cvy_optimise_opts optimise;
+} cvy_task_training;
+
+/* How this rank's part of a batch is cut into micro-batches, and the graphs of them (program_plan.c). */
+typedef struct cvy_task_split {
+    int64_t *micro_n;  /* global samples of each micro-batch; NULL in a deterministic program */
+    cvy_graph **graph; /* one for each distinct local size */
+    cvy_lowered **lowered;
+    int nlowered;
+    int64_t first_row; /* of this rank in the global batch, or in its first micro-batch */
+} cvy_task_split;
+
+/* Scalar feeds; NULL: the task has none. */
+typedef struct cvy_task_feeds {
+    double *lr, *norm;
+    int64_t *number; /* number of the step for the optimiser: updates done before it */
+} cvy_task_feeds;
+
+/* The times of its kernels, by cvy_program_price_task(); of the first task see cvy_program.kernel.tuning. */
+typedef struct cvy_task_price {
+    int is_known;
+    double micro_ms, update_ms;
+    int ncall, nunknown;
+} cvy_task_price;
+
 struct cvy_program_task {
     int training;
     const cvy_model *model;
     int64_t batch;     /* global */
     const char *label; /* for messages and plans; NULL: none */
     int64_t accumulate;
-    struct {
-        char *trains;              /* patterns of variable names; NULL: all are trained */
-        cvy_training_group *group; /* the first match counts */
-        int ngroup;
-        cvy_optimise_opts optimise;
-    } train;
+    cvy_task_training train;
     cvy_task_loss *loss;
     int nloss;
     cvy_task_output *output;
     int noutput;
     int nmicro;
-    struct {
-        int64_t *micro_n;  /* global samples of each micro-batch; NULL in a deterministic program */
-        cvy_graph **graph; /* one for each distinct local size */
-        cvy_lowered **lowered;
-        int nlowered;
-        int64_t first_row; /* of this rank in the global batch, or in its first micro-batch */
-    } split;
+    cvy_task_split split;
     cvy_plan *plan;
     cvy_plan *alternate;    /* a plan on the second set of gradients, if the update mode has two; else NULL */
     const cvy_plan *latest; /* of the two, the one that ran last; NULL: neither has run */
     int64_t count;          /* training steps done; the feed "step" is the sum over `shares` */
     uint64_t shares; /* of CVY_TASKS_MAX: bit j is set if task j works on the same optimiser state; its own bit too */
-    struct {
-        double *lr, *norm; /* scalar feeds; NULL: the task has none */
-        int64_t *number;   /* number of the step for the optimiser: updates done before it */
-    } feed;
+    cvy_task_feeds feed;
     cvy_step_time time; /* of the latest run */
     int has_padding;    /* 1: only the first `samples` of this rank's rows are samples (cvy_program_set_rows) */
     int64_t samples;
     const char *lost; /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
-    struct {
-        int is_known;
-        double micro_ms, update_ms;
-        int ncall, nunknown;
-    } price; /* the times of its kernels, by cvy_program_price_task(); of the first task see cvy_program.kernel.tuning
-              */
+    cvy_task_price price;
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
 };
 

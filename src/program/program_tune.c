@@ -303,7 +303,7 @@ cvy_status cvy_program_price(cvy_program *p, const cvy_plan_opts *opts, cvy_make
 
 static cvy_status price_stages(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
-    cvy_grid *grid = &p->pipeline.grid;
+    cvy_grid *grid = &p->grid;
     const int mine = grid->stage;
     cvy_status status = CVY_OK;
     for (grid->stage = 0; grid->stage < grid->nstages && status == CVY_OK; grid->stage++)
@@ -331,8 +331,8 @@ cvy_status cvy_program_tune_stages(cvy_program *p, const cvy_plan_opts *opts, cv
     cvy_comm *comm = p->context->comm;
     cvy_status status = CVY_OK;
     if (comm->pretended)
-        return p->pipeline.grid.nstages > 1 ? price_own_stage(p, opts, make) : CVY_OK;
-    if (!p->kernel.by_clock || p->pipeline.grid.nstages == 1 || p->kernel.planning == CVY_PLANNING_ESTIMATE)
+        return p->grid.nstages > 1 ? price_own_stage(p, opts, make) : CVY_OK;
+    if (!p->kernel.by_clock || p->grid.nstages == 1 || p->kernel.planning == CVY_PLANNING_ESTIMATE)
         return CVY_OK;
     if (comm->nranks > 1)
         status = cvy_comm_while_others_sleep(comm, stage_work, &(struct tune_work){p, opts, NULL, make});
@@ -346,7 +346,7 @@ cvy_status cvy_program_predict(const cvy_program *p, int task, cvy_prediction *o
 {
     const cvy_program_task *s = p->task[task];
     const cvy_tuning *first = &p->kernel.tuning;
-    const int n = p->pipeline.grid.nstages;
+    const int n = p->grid.nstages;
     CVY_CHECK(p->kernel.tuned && (task == 0 || s->price.is_known), CVY_NOT_APPLICABLE, "nothing was measured");
     const double micro_ms = task ? s->price.micro_ms : first->micro_ms,
                  update_ms = task ? s->price.update_ms : first->update_ms;

@@ -22,7 +22,7 @@ cvy_status cvy_program_tune(cvy_program *program, const cvy_plan_opts *opts, cvy
 int cvy_program_is_turn(const cvy_program *program, int task);
 
 /* With the kernel clock and a pipeline: finds the times of each stage of the cut, because a stage copies values between
- * layouts where the whole network does not. make: makes the graph of the stage pipeline.grid.stage. Collective. */
+ * layouts where the whole network does not. make: makes the graph of the stage grid.stage. Collective. */
 cvy_status cvy_program_tune_stages(cvy_program *program, const cvy_plan_opts *opts, cvy_make_graph_fn make);
 
 /* The kernels of the graph that `make` makes are chosen already. Finds their times, by measurement if planning is. */

@@ -45,8 +45,8 @@ static cvy_status check(const cvy_program *p, const cvy_update_def *def)
 
 static cvy_update_shape plain_shape(const cvy_program *p)
 {
-    return (cvy_update_shape){.comm = p->pipeline.grid.data, /* NULL: not connected yet */
-                              .nworkers = p->pipeline.grid.ndata,
+    return (cvy_update_shape){.comm = p->grid.data, /* NULL: not connected yet */
+                              .nworkers = p->grid.ndata,
                               .gradient_sets = 1,
                               .state_parts = 1,
                               .shares_memory = 1,
@@ -59,11 +59,11 @@ cvy_status cvy_program_open_update(cvy_program *p)
     CVY_CHECK(def && (int)p->opts.update_mode >= 0, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode",
               (int)p->opts.update_mode);
     CVY_TRY(check(p, def));
-    CVY_CHECK(!def->apart || !cvy_grid_is_used(&p->pipeline.grid), CVY_E_CONFIG,
+    CVY_CHECK(!def->apart || !cvy_grid_is_used(&p->grid), CVY_E_CONFIG,
               "opts.update_mode: %s has each rank train a whole model by itself, which does not go with opts.pipeline, "
               "tensor and spatial, whose ranks compute a step together: take sync, delayed or zero1",
               def->name);
-    if (def->many_ranks && p->pipeline.grid.ndata == 1)
+    if (def->many_ranks && p->grid.ndata == 1)
         def = cvy_update_find("sync");
     p->update.def = def;
     if (def->create)

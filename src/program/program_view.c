@@ -19,7 +19,7 @@ const cvy_program_opts *cvy_program_options(const cvy_program *p)
 
 const cvy_grid *cvy_program_grid(const cvy_program *p)
 {
-    return &p->pipeline.grid;
+    return &p->grid;
 }
 
 cvy_vars *cvy_program_vars(const cvy_program *p)
@@ -49,7 +49,7 @@ int cvy_program_has_thread(const cvy_program *p)
 
 const char *cvy_program_first_layer(const cvy_program *p)
 {
-    return p->pipeline.layer.text[p->pipeline.first[p->pipeline.grid.stage]];
+    return p->pipeline.layer.text[p->pipeline.first[p->grid.stage]];
 }
 
 const char *cvy_program_chosen(const cvy_program *p)

@@ -270,7 +270,7 @@ cvy_status cvy_program_choose_ways(cvy_program *p, const cvy_program_task *s, co
 {
     struct walk w = {.p = p,
                      .graph = g,
-                     .parts = p->pipeline.grid.length[CVY_AXIS_TENSOR],
+                     .parts = p->grid.length[CVY_AXIS_TENSOR],
                      .ndata = g->batch.nranks,
                      .nmicro = s->nmicro,
                      .samples = (double)g->batch.global_n / g->batch.nranks};
@@ -291,7 +291,7 @@ cvy_status cvy_program_choose_ways(cvy_program *p, const cvy_program_task *s, co
 
 void cvy_program_describe_ways(const cvy_program *p, cvy_text *out)
 {
-    const int parts = p->pipeline.grid.length[CVY_AXIS_TENSOR];
+    const int parts = p->grid.length[CVY_AXIS_TENSOR];
     if (parts == 1)
         return;
     cvy_text_add(out, "tensor: %d ranks split %d layer%s with weights by channels", parts, p->ways.ntensor,

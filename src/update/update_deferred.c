@@ -68,14 +68,13 @@ static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *opti
 {
     const cvy_op_def *op = cvy_op_find(optimise->op);
     CVY_CHECK(
-        p->pipeline.grid.length[CVY_AXIS_TENSOR] == 1 ||
-            !(optimise->clip_norm > 0 || (op && op->flags & CVY_OP_LAYER_NORMS)),
+        p->grid.length[CVY_AXIS_TENSOR] == 1 || !(optimise->clip_norm > 0 || (op && op->flags & CVY_OP_LAYER_NORMS)),
         CVY_E_CONFIG,
         "opts.overlap_forward does not go with opts.tensor and %s%s: norms are summed over the tensor axis before "
         "the update, and here updates run during the forward pass, which has sums of its own: leave one of them "
         "out",
         optimise->clip_norm > 0 ? "clip_norm" : "optimizer ", optimise->clip_norm > 0 ? "" : optimise->op);
-    CVY_CHECK(p->pipeline.grid.nstages == 1 || !(optimise->clip_norm > 0), CVY_E_CONFIG,
+    CVY_CHECK(p->grid.nstages == 1 || !(optimise->clip_norm > 0), CVY_E_CONFIG,
               "opts.overlap_forward does not go with clip_norm in a pipeline, because the norm needs the gradients of "
               "all stages before the next forward pass: leave one of the two out");
     return CVY_OK;

@@ -58,12 +58,12 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
 
 static cvy_status check(const cvy_program *p)
 {
-    return cvy_shards_check(p->opts.shards, p->pipeline.grid.ndata);
+    return cvy_shards_check(p->opts.shards, p->grid.ndata);
 }
 
 static void shape(const cvy_program *p, cvy_update_shape *shape)
 {
-    const cvy_grid *grid = &p->pipeline.grid;
+    const cvy_grid *grid = &p->grid;
     shape->shards = p->opts.shards;
     shape->own_shards = cvy_shards_of(p->opts.shards, grid->data_rank, grid->ndata);
     shape->own_losses = 1; /* the tree of the shards is that of the data axis */

@@ -53,7 +53,7 @@ static cvy_zero1 *state_of(const cvy_program *p)
  * parts as the largest power of two. */
 static int state_parts(const cvy_program *p)
 {
-    const int n = p->pipeline.grid.ndata;
+    const int n = p->grid.ndata;
     int parts = 1;
     if (p->opts.reduce && strcmp(p->opts.reduce, "ring") == 0)
         return n;
@@ -201,7 +201,7 @@ static cvy_status create(cvy_program *p)
 static cvy_status connect(cvy_program *p)
 {
     cvy_zero1 *shard = state_of(p);
-    shard->comm = p->pipeline.grid.data;
+    shard->comm = p->grid.data;
     cvy_status status = cvy_mem_alloc(sizeof *shard->at * (size_t)p->ntask, &shard->at);
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
         if (p->task[i]->training)
@@ -352,7 +352,7 @@ static cvy_status save(cvy_program *p, cvy_vars **pending_out)
     (void)pending_out;
     for (int i = 0; i < shard->n; i++)
         if (!is_repeated(shard, &shard->at[i]))
-            CVY_TRY(save_states(&shard->at[i], shard->nstate, p->pipeline.grid.data_rank == 0));
+            CVY_TRY(save_states(&shard->at[i], shard->nstate, p->grid.data_rank == 0));
     return CVY_OK;
 }
 
