@@ -247,7 +247,7 @@ static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
     cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients%s\n\n",
                  (long long)tr->order.steps_per_epoch, (long long)tr->order.last_step, tr->epochs,
                  s->job->train.optimizer, plan->buckets->n, plan->buckets->n == 1 ? "" : "s",
-                 tr->nturn > 1 ? " in the first turn" : "");
+                 tr->task.nturn > 1 ? " in the first turn" : "");
 }
 
 static void add_prediction(const cvy_program *p, int step, cvy_text *t)
@@ -410,15 +410,15 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
     if (status == CVY_OK && context->comm->rank == 0) {
         cvy_text head = {0};
         int turn[CVY_TASKS_MAX] = {forward};
-        for (int k = 0; k < t.nturn; k++)
-            turn[k] = t.turn[k].full;
+        for (int k = 0; k < t.task.nturn; k++)
+            turn[k] = t.task.turn[k].full;
         if (forward < 0) {
             add_run(&t, cvy_program_task_plan(t.session.program, t.task.full), &head);
         } else {
             add_job(&t.session, batch, cvy_program_task_plan(t.session.program, forward), &head);
             cvy_text_add(&head, "\n");
         }
-        status = print(t.session.program, turn, forward < 0 ? t.nturn : 1, how, &head, text_out);
+        status = print(t.session.program, turn, forward < 0 ? t.task.nturn : 1, how, &head, text_out);
     }
     status = cvy_comm_agree(context->comm, status);
     cvy_schedule_destroy(&t.schedule);

@@ -319,8 +319,8 @@ static void report_last_run(const cvy_trainer *t)
 cvy_status cvy_trainer_write_head(cvy_trainer *t)
 {
     char *job = NULL, path[CVY_RUN_PATH];
-    for (int k = 0; k < t->nturn && is_root(t); k++)
-        CVY_TRY(cvy_program_price_task(t->session.program, t->turn[k].full));
+    for (int k = 0; k < t->task.nturn && is_root(t); k++)
+        CVY_TRY(cvy_program_price_task(t->session.program, t->task.turn[k].full));
     CVY_TRY(cvy_program_print(t->session.program, t->task.full, "json", &t->folder.plan_json));
     if (!is_root(t))
         return CVY_OK;

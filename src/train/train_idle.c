@@ -24,8 +24,8 @@ static int has_layer(const cvy_model *m, const char *op)
 static int64_t longest_turn(const cvy_trainer *t)
 {
     int64_t every = 0;
-    for (int k = 0; k < t->nturn; k++)
-        every = CVY_MAX(t->turn[k].every, every);
+    for (int k = 0; k < t->task.nturn; k++)
+        every = CVY_MAX(t->task.turn[k].every, every);
     return every;
 }
 

@@ -128,8 +128,8 @@ static cvy_status check_losses(const cvy_trainer *t)
     const cvy_model *m = t->session.model;
     for (int i = 0; i < m->nlayer; i++) {
         int is_read = !(m->layer[i].op->flags & CVY_OP_LOSS);
-        for (int k = 0; k < t->nturn && !is_read; k++) {
-            const int task = t->turn[k].full;
+        for (int k = 0; k < t->task.nturn && !is_read; k++) {
+            const int task = t->task.turn[k].full;
             for (int l = 0; l < cvy_program_nlosses(t->session.program, task); l++)
                 is_read |= strcmp(cvy_program_loss_name(t->session.program, task, l), m->layer[i].output) == 0;
         }
@@ -143,7 +143,7 @@ static cvy_status check_losses(const cvy_trainer *t)
 static int trains_some(const cvy_trainer *t, int turn, const char *word)
 {
     const cvy_variable *v;
-    for (int at = 0; (v = cvy_program_next_trained(t->session.program, t->turn[turn].full, &at)) != NULL;)
+    for (int at = 0; (v = cvy_program_next_trained(t->session.program, t->task.turn[turn].full, &at)) != NULL;)
         if (begins_with(v->name, word) || fnmatch(word, v->name, 0) == 0)
             return 1;
     return 0;
@@ -153,8 +153,8 @@ static const cvy_variable *trained_by_both(const cvy_trainer *t, int a, int b)
 {
     const cvy_program *p = t->session.program;
     const cvy_variable *v, *w;
-    for (int i = 0; (v = cvy_program_next_trained(p, t->turn[a].full, &i)) != NULL;)
-        for (int k = 0; (w = cvy_program_next_trained(p, t->turn[b].full, &k)) != NULL;)
+    for (int i = 0; (v = cvy_program_next_trained(p, t->task.turn[a].full, &i)) != NULL;)
+        for (int k = 0; (w = cvy_program_next_trained(p, t->task.turn[b].full, &k)) != NULL;)
             if (v == w)
                 return v;
     return NULL;
@@ -169,7 +169,7 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t)
         for (int i = 0; (word = word_at(turn->train_tree, i)) != NULL; i++)
             CVY_CHECK(trains_some(t, k, word), CVY_E_CONFIG,
                       "%s: %s: it trains '%s', but its losses do not depend on any weight of it that can be trained",
-                      where, cvy_program_about(t->session.program, t->turn[k].full).label, word);
+                      where, cvy_program_about(t->session.program, t->task.turn[k].full).label, word);
         for (int j = 0; j < k; j++) {
             const cvy_variable *v = turn->optimizer || job->train.turn[j].optimizer ? trained_by_both(t, j, k) : NULL;
             CVY_CHECK(!v, CVY_E_CONFIG,
@@ -186,23 +186,23 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t)
 cvy_status cvy_trainer_add_turns(cvy_trainer *t, const cvy_training_opts *opts, int64_t tail)
 {
     const cvy_job *job = t->session.job;
-    t->nturn = CVY_MAX(job->train.nturn, 1);
-    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *t->turn * (size_t)t->nturn, &t->turn));
+    t->task.nturn = CVY_MAX(job->train.nturn, 1);
+    CVY_TRY(cvy_pool_alloc(job->pool, sizeof *t->task.turn * (size_t)t->task.nturn, &t->task.turn));
     if (job->train.nturn > 0)
         CVY_TRY(cvy_trainer_check_mode(job, t->session.program));
-    for (int k = 0; k < t->nturn; k++) {
+    for (int k = 0; k < t->task.nturn; k++) {
         const cvy_job_turn *wish = job->train.nturn > 0 ? &job->train.turn[k] : NULL;
         cvy_training_opts own = *opts;
-        t->turn[k].every = wish ? wish->every : 1;
-        t->turn[k].lr_mult = wish ? cvy_job_turn_lr(job, k) / job->train.lr : 1;
+        t->task.turn[k].every = wish ? wish->every : 1;
+        t->task.turn[k].lr_mult = wish ? cvy_job_turn_lr(job, k) / job->train.lr : 1;
         if (wish) {
             CVY_TRY(check_names(t, k));
             CVY_TRY(cvy_job_turn_opts(job, k, &own));
         }
-        CVY_TRY(add_tasks(t, &t->turn[k], &own, tail));
+        CVY_TRY(add_tasks(t, &t->task.turn[k], &own, tail));
     }
-    t->task.full = t->turn[0].full;
-    t->task.tail = t->turn[0].tail;
+    t->task.full = t->task.turn[0].full;
+    t->task.tail = t->task.turn[0].tail;
     return job->train.nturn > 0 ? check_losses(t) : CVY_OK;
 }
 
@@ -210,10 +210,10 @@ cvy_row_needs cvy_trainer_row_needs(const cvy_trainer *t)
 {
     const cvy_program *p = t->session.program;
     cvy_row_needs needs = cvy_program_row_needs(p, t->task.full);
-    for (int k = 0; k < t->nturn; k++) {
-        needs = CVY_MIN(needs, cvy_program_row_needs(p, t->turn[k].full));
-        if (t->turn[k].tail >= 0)
-            needs = CVY_MIN(needs, cvy_program_row_needs(p, t->turn[k].tail));
+    for (int k = 0; k < t->task.nturn; k++) {
+        needs = CVY_MIN(needs, cvy_program_row_needs(p, t->task.turn[k].full));
+        if (t->task.turn[k].tail >= 0)
+            needs = CVY_MIN(needs, cvy_program_row_needs(p, t->task.turn[k].tail));
     }
     return needs;
 }
@@ -225,11 +225,11 @@ void cvy_trainer_find_parts(const cvy_trainer *t, cvy_field_part part_out[CVY_FI
     const cvy_program *p = t->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(t->session.train);
     cvy_program_parts(p, t->task.full, info, part_out);
-    for (int k = 1; k < t->nturn; k++) {
+    for (int k = 1; k < t->task.nturn; k++) {
         cvy_field_part own[CVY_FIELD_MAX];
-        cvy_program_parts(p, t->turn[k].full, info, own);
+        cvy_program_parts(p, t->task.turn[k].full, info, own);
         for (int f = 0; f < info->nfield; f++)
-            if (cvy_program_has_input(p, t->turn[k].full, info->field[f].name) &&
+            if (cvy_program_has_input(p, t->task.turn[k].full, info->field[f].name) &&
                 (!own[f].is_part || !part_out[f].is_part || !cvy_shape_equal(&own[f].shape, &part_out[f].shape) ||
                  memcmp(own[f].tile.first, part_out[f].tile.first, sizeof own[f].tile.first) != 0))
                 part_out[f] = (cvy_field_part){0};
@@ -264,10 +264,10 @@ static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *
 /* The first turn whose losses are not all finite; NULL: none, or their sum is too large. */
 static const cvy_trainer_turn *find_not_finite(const cvy_trainer *t)
 {
-    for (int k = 0; k < t->nturn; k++)
-        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++)
-            if (!isfinite(t->turn[k].loss[i]) && t->step % t->turn[k].every == 0)
-                return &t->turn[k];
+    for (int k = 0; k < t->task.nturn; k++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->task.turn[k].full); i++)
+            if (!isfinite(t->task.turn[k].loss[i]) && t->step % t->task.turn[k].every == 0)
+                return &t->task.turn[k];
     return NULL;
 }
 
@@ -300,9 +300,9 @@ static cvy_status take_step(cvy_trainer *t, const cvy_trainer_turn *turn, int ta
 static int64_t updates_before(const cvy_trainer *t, int turn)
 {
     int64_t sum = 0;
-    for (int k = 0; k < t->nturn; k++) {
-        const int64_t every = t->turn[k].every, steps = t->step + (k < turn ? 1 : 0);
-        if (cvy_program_share_state(t->session.program, t->turn[turn].full, t->turn[k].full))
+    for (int k = 0; k < t->task.nturn; k++) {
+        const int64_t every = t->task.turn[k].every, steps = t->step + (k < turn ? 1 : 0);
+        if (cvy_program_share_state(t->session.program, t->task.turn[turn].full, t->task.turn[k].full))
             sum += (steps + every - 1) / every;
     }
     return sum;
@@ -311,7 +311,7 @@ static int64_t updates_before(const cvy_trainer *t, int turn)
 static cvy_status take_turn(cvy_trainer *t, int k, const cvy_rows *rows, double lr)
 {
     cvy_session *s = &t->session;
-    cvy_trainer_turn *turn = &t->turn[k];
+    cvy_trainer_turn *turn = &t->task.turn[k];
     const int task = cvy_order_batch(&t->order, t->step) == t->order.batch ? turn->full : turn->tail;
     CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
     cvy_program_set_updates(s->program, task, updates_before(t, k));
@@ -327,8 +327,8 @@ static cvy_status take_turn(cvy_trainer *t, int k, const cvy_rows *rows, double 
 cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time)
 {
     double sum = 0;
-    for (int k = 0; k < t->nturn; k++) {
-        const cvy_trainer_turn *turn = &t->turn[k];
+    for (int k = 0; k < t->task.nturn; k++) {
+        const cvy_trainer_turn *turn = &t->task.turn[k];
         const int is_due = t->step % turn->every == 0;
         if (is_due) {
             CVY_TRY(take_turn(t, k, rows, lr));
@@ -345,9 +345,9 @@ cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double l
 void cvy_trainer_add_turn_losses(const cvy_trainer *t, cvy_json *json)
 {
     cvy_json_open(json, "turn_losses", '[');
-    for (int k = 0; k < t->nturn && t->nturn > 1; k++)
-        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++)
-            cvy_json_real(json, NULL, t->turn[k].loss[i]);
+    for (int k = 0; k < t->task.nturn && t->task.nturn > 1; k++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->task.turn[k].full); i++)
+            cvy_json_real(json, NULL, t->task.turn[k].loss[i]);
     cvy_json_close(json, ']');
 }
 
@@ -355,25 +355,25 @@ cvy_status cvy_trainer_restore_turn_losses(cvy_trainer *t)
 {
     const cvy_tree *list = cvy_tree_get(t->folder.resume.state, "turn_losses");
     int n = 0;
-    for (int k = 0; k < t->nturn && t->nturn > 1; k++)
-        n += cvy_program_nlosses(t->session.program, t->turn[k].full);
+    for (int k = 0; k < t->task.nturn && t->task.nturn > 1; k++)
+        n += cvy_program_nlosses(t->session.program, t->task.turn[k].full);
     if (!list || list->kind != CVY_TREE_LIST || list->count != n) /* of an older version, or of another job */
         return CVY_OK;
     for (int k = 0, at = 0; at < n; k++)
-        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->turn[k].full); i++, at++)
+        for (int i = 0; i < cvy_program_nlosses(t->session.program, t->task.turn[k].full); i++, at++)
             if (!cvy_tree_is_null(list->child[at]))
-                CVY_TRY(cvy_tree_real(list->child[at], &t->turn[k].loss[i]));
+                CVY_TRY(cvy_tree_real(list->child[at], &t->task.turn[k].loss[i]));
     return CVY_OK;
 }
 
 void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json)
 {
     char name[160];
-    for (int k = 0; k < t->nturn && t->nturn > 1; k++) {
-        const int task = t->turn[k].full;
+    for (int k = 0; k < t->task.nturn && t->task.nturn > 1; k++) {
+        const int task = t->task.turn[k].full;
         for (int i = 0; i < cvy_program_nlosses(t->session.program, task); i++) {
             snprintf(name, sizeof name, "loss_%s", cvy_program_loss_name(t->session.program, task, i));
-            cvy_json_real(json, name, t->turn[k].loss[i]);
+            cvy_json_real(json, name, t->task.turn[k].loss[i]);
         }
     }
 }

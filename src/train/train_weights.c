@@ -34,7 +34,7 @@ static int is_empty(const cvy_trainer *t)
 
 void cvy_trainer_note_weights(cvy_trainer *t, const cvy_rows *rows)
 {
-    struct cvy_weights_seen *seen = &t->weights;
+    struct cvy_weights_seen *seen = &t->weights.seen;
     const float *weight = weights_of(t, rows);
     for (int64_t i = 0; weight && i < rows->n; i++) {
         seen->count++;
@@ -65,19 +65,19 @@ static void say_negative(cvy_trainer *t, int64_t epoch, const struct cvy_weights
 
 cvy_status cvy_trainer_say_weights(cvy_trainer *t, int64_t epoch)
 {
-    struct cvy_weights_seen all = t->weights;
+    struct cvy_weights_seen all = t->weights.seen;
     cvy_comm *comm = t->session.context->comm;
     CVY_TRY(comm->ops->allreduce(comm, &all, sizeof all / sizeof(double), CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    t->weights = (struct cvy_weights_seen){0};
-    if (all.below_0 > 0 && !t->said_weights.below_0)
+    t->weights.seen = (struct cvy_weights_seen){0};
+    if (all.below_0 > 0 && !t->weights.said_below_0)
         say_negative(t, epoch, &all);
-    if (all.empty_steps > 0 && !t->said_weights.empty)
+    if (all.empty_steps > 0 && !t->weights.said_empty)
         cvy_log(
             t->session.context, CVY_LOG_WARN,
             "in %.0f step%s of epoch %lld no sample counted (all weights are 0, or all labels are ignored): the loss "
             "of such a step is 0, and it has no gradient",
             all.empty_steps, all.empty_steps == 1 ? "" : "s", (long long)epoch);
-    t->said_weights.below_0 |= all.below_0 > 0;
-    t->said_weights.empty |= all.empty_steps > 0;
+    t->weights.said_below_0 |= all.below_0 > 0;
+    t->weights.said_empty |= all.empty_steps > 0;
     return CVY_OK;
 }

@@ -73,106 +73,149 @@ typedef struct cvy_control_request { /* requests of any rank; all ranks have the
     int stop, save;
 } cvy_control_request;
 
+/* The tasks of the program that train (train_turns.c). */
+typedef struct cvy_trainer_tasks {
+    int full, tail;         /* those of the first turn */
+    int latest;             /* index of the task that ran last */
+    cvy_trainer_turn *turn; /* [nturn], in the pool of the job */
+    int nturn;
+} cvy_trainer_tasks;
+
+/* The weights of samples (train_weights.c). */
+typedef struct cvy_trainer_weights {
+    struct cvy_weights_seen seen;
+    int said_below_0, said_empty; /* what the log has said about them */
+} cvy_trainer_weights;
+
+/* The scores after an epoch (train_validate.c). */
+typedef struct cvy_trainer_validation {
+    cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
+    const char *source; /* "val", "test", or NULL: neither */
+    double loss;
+    double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
+    uint64_t said;       /* bits: of which scores, and of the loss after them, was said that they are not finite */
+} cvy_trainer_validation;
+
+/* Samples of the training that validation has, too (train_copies.c). */
+typedef struct cvy_trainer_copies {
+    struct cvy_seen *train, *other; /* hashes of the samples that the first epoch and its validation read; or NULL */
+    int are_said;
+} cvy_trainer_copies;
+
+/* How far a predicted time was off (train_grid.c). */
+typedef struct cvy_trainer_forecast {
+    double step_s;      /* predicted by `parallel: auto`; 0: nothing is left to compare */
+    double taken_s[11]; /* [n]: the first steps without those that warm up */
+    int n;
+} cvy_trainer_forecast;
+
+/* The samples that steps read (trainer.c). */
+typedef struct cvy_trainer_data {
+    cvy_loader *loader;
+    cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that its rows have */
+    int64_t nbad;                       /* bad samples of the loader that are already reported */
+} cvy_trainer_data;
+
+/* Where the time of this rank went (train_axes.c). */
+typedef struct cvy_trainer_axes {
+    cvy_step_sums window, epoch; /* since the last logged step; since the end of the last epoch */
+} cvy_trainer_axes;
+
+/* Figures of the latest step and epoch, for STATUS and the caller. */
+typedef struct cvy_trainer_latest {
+    double loss, images_per_s; /* of the latest step; over the latest logged steps */
+    double epoch_loss;         /* mean over the latest epoch that has ended; NaN: none */
+} cvy_trainer_latest;
+
+/* Clocks and sums of seconds of the step loop (trainer.c). */
+typedef struct cvy_trainer_clocks {
+    double start_s, epoch_start_s; /* clock at the start of this process; clock at the start of the epoch */
+    double busy_s, sync_s;         /* of the latest step: this rank's own time; its time in collectives */
+    double data_wait_s, loop_s;    /* sums over all steps but the first: time waiting for samples; total time */
+    double iteration_s;            /* the longest iteration of the loop, with everything that happened in it */
+    double checked_s;              /* clock when the control was last read */
+} cvy_trainer_clocks;
+
+/* Whether other programs use the cores of this rank (train_cores.c). */
+typedef struct cvy_trainer_cores {
+    cvy_cores_use since;
+    double next_s; /* clock when the use of the cores is looked at next; 0: never yet */
+    int has_warned;
+} cvy_trainer_cores;
+
+/* The best set of weights so far (train_select.c, train_save.c). */
+typedef struct cvy_trainer_best {
+    int is_new;          /* this epoch's score is the best so far */
+    int is_saving;       /* a checkpoint of it is being written */
+    double safe, saving; /* score of the best complete set (NaN: none); of the best set being written */
+    int64_t lost_step;   /* step of a best set whose save failed; -1: none */
+} cvy_trainer_best;
+
+/* What complete saves have cost. */
+typedef struct cvy_trainer_saved {
+    int64_t count, bytes; /* number of complete saves; size of the latest one */
+    int64_t timed;        /* complete saves whose stall counts (not the last one, if there are others) */
+    double stall_s;       /* sum of the times for which these saves blocked training */
+} cvy_trainer_saved;
+
+/* Checkpoints of the run (train_save.c). */
+typedef struct cvy_trainer_saves {
+    cvy_saver *saver;
+    /* a checkpoint is due, but must wait until the weights of all ranks are equal */
+    int is_due;
+    int is_last; /* the save in progress is the run's last work */
+    /* time from the start of a save until it was complete, for the slowest save; 0: none yet */
+    double slowest_s;
+    double latest_s;               /* clock at the latest save */
+    int64_t safe_step, begun_step; /* step of the latest complete save; step of the latest save begun; -1: none */
+    cvy_trainer_saved done;
+} cvy_trainer_saves;
+
+/* What the first weights were trained on (train_start.c). */
+typedef struct cvy_trainer_start {
+    cvy_checkpoint set;    /* of train.init, if that is a run */
+    cvy_network_spec spec; /* what the weights were trained on with which this process begins; job NULL: not known */
+    cvy_session_like like;
+    cvy_text said; /* lines for the log: what differs */
+} cvy_trainer_start;
+
+/* The run folder (train_folder.c) and the files that are open in it. */
+typedef struct cvy_trainer_folder {
+    char path[512];
+    int lock;              /* file descriptor of the folder's lock on rank 0; -1: none */
+    int is_new, has_begun; /* this process created the folder; the first files are written */
+    cvy_metrics_log *log;  /* only on rank 0; else NULL */
+    cvy_events *events;    /* for TensorBoard, on rank 0; NULL: the job does not ask for them */
+    int events_failed;     /* some of them could not be written, and a warning was given */
+    int64_t histograms;    /* of the weights: after every so many epochs; 0: never; the same on all ranks */
+    char *plan_json;
+    cvy_checkpoint resume; /* the checkpoint from which the run continues */
+} cvy_trainer_folder;
+
 typedef struct cvy_trainer {
     cvy_session session;
     const cvy_train_opts *opts;
     cvy_order order;
     double epochs;
-    struct {
-        int full, tail; /* those of the first turn */
-        int latest;     /* index of the task that ran last */
-    } task;
-    cvy_trainer_turn *turn; /* [nturn], in the pool of the job */
-    int nturn;
-    struct {
-        cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
-        const char *source; /* "val", "test", or NULL: neither */
-        double loss;
-        double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
-        uint64_t said;       /* bits: of which scores, and of the loss after them, was said that they are not finite */
-    } validation;
-    struct {
-        struct cvy_seen *train,
-            *other; /* hashes of the samples that the first epoch and its validation read; or NULL */
-        int are_said;
-    } copies;
     cvy_schedule *schedule;
-    struct {
-        double step_s;      /* predicted by `parallel: auto`; 0: nothing is left to compare */
-        double taken_s[11]; /* [n]: the first steps without those that warm up */
-        int n;
-    } forecast;
-    struct {
-        cvy_loader *loader;
-        cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that its rows have */
-        int64_t nbad;                       /* bad samples of the loader that are already reported */
-    } data;
-    struct cvy_weights_seen weights;
-    struct {
-        int below_0, empty;
-    } said_weights;           /* what the log has said about them */
-    int64_t step, first_step; /* number of steps done; the step at which this process began */
-    struct cvy_trainer_state state;
-    struct cvy_log_window window;
-    struct {
-        cvy_step_sums window, epoch; /* since the last logged step; since the end of the last epoch */
-    } axes;
-    struct {
-        double loss, images_per_s; /* of the latest step; over the latest logged steps */
-        double epoch_loss;         /* mean over the latest epoch that has ended; NaN: none */
-    } latest;
-    struct {
-        double start_s, epoch_start_s; /* clock at the start of this process; clock at the start of the epoch */
-        double busy_s, sync_s;         /* of the latest step: this rank's own time; its time in collectives */
-        double data_wait_s, loop_s;    /* sums over all steps but the first: time waiting for samples; total time */
-        double iteration_s;            /* the longest iteration of the loop, with everything that happened in it */
-        double checked_s;              /* clock when the control was last read */
-    } time;
-    struct {
-        cvy_cores_use since;
-        double next_s; /* clock when the use of the cores is looked at next; 0: never yet */
-        int has_warned;
-    } cores;
+    int64_t step, first_step;  /* number of steps done; the step at which this process began */
     int is_ending, stop_early; /* the allocation ends or a stop was requested; early stopping ends the run */
-    struct {
-        int is_new;          /* this epoch's score is the best so far */
-        int is_saving;       /* a checkpoint of it is being written */
-        double safe, saving; /* score of the best complete set (NaN: none); of the best set being written */
-        int64_t lost_step;   /* step of a best set whose save failed; -1: none */
-    } best;
-    struct {
-        cvy_saver *saver;
-        /* a checkpoint is due, but must wait until the weights of all ranks are equal */
-        int is_due;
-        int is_last; /* the save in progress is the run's last work */
-        /* time from the start of a save until it was complete, for the slowest save; 0: none yet */
-        double slowest_s;
-        double latest_s;               /* clock at the latest save */
-        int64_t safe_step, begun_step; /* step of the latest complete save; step of the latest save begun; -1: none */
-        struct {
-            int64_t count, bytes; /* number of complete saves; size of the latest one */
-            int64_t timed;        /* complete saves whose stall counts (not the last one, if there are others) */
-            double stall_s;       /* sum of the times for which these saves blocked training */
-        } done;
-    } save;
-    struct {
-        cvy_checkpoint set; /* of train.init, if that is a run */
-        cvy_network_spec
-            spec; /* what the weights were trained on with which this process begins; job NULL: not known */
-        cvy_session_like like;
-        cvy_text said; /* lines for the log: what differs */
-    } start;
-    struct {
-        char path[512];
-        int lock;              /* file descriptor of the folder's lock on rank 0; -1: none */
-        int is_new, has_begun; /* this process created the folder; the first files are written */
-        cvy_metrics_log *log;  /* only on rank 0; else NULL */
-        cvy_events *events;    /* for TensorBoard, on rank 0; NULL: the job does not ask for them */
-        int events_failed;     /* some of them could not be written, and a warning was given */
-        int64_t histograms;    /* of the weights: after every so many epochs; 0: never; the same on all ranks */
-        char *plan_json;
-        cvy_checkpoint resume; /* the checkpoint from which the run continues */
-    } folder;
+    struct cvy_trainer_state state;
+    cvy_trainer_tasks task;
+    cvy_trainer_data data;
+    cvy_trainer_weights weights;
+    cvy_trainer_validation validation;
+    cvy_trainer_copies copies;
+    cvy_trainer_forecast forecast;
+    struct cvy_log_window window;
+    cvy_trainer_axes axes;
+    cvy_trainer_latest latest;
+    cvy_trainer_clocks time;
+    cvy_trainer_cores cores;
+    cvy_trainer_best best;
+    cvy_trainer_saves save;
+    cvy_trainer_start start;
+    cvy_trainer_folder folder;
 } cvy_trainer;
 
 /* Makes the model, and the program with all its tasks: training, its tail batch, validation. The program is not planned
