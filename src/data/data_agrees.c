@@ -91,7 +91,7 @@ const char *cvy_dataset_name(const cvy_dataset_info *info)
     return info->path && *info->path ? info->path : info->format;
 }
 
-static const cvy_field *find_field(const cvy_dataset_info *info, const char *name)
+const cvy_field *cvy_dataset_field(const cvy_dataset_info *info, const char *name)
 {
     for (int i = 0; i < info->nfield; i++)
         if (strcmp(info->field[i].name, name) == 0)
@@ -157,7 +157,7 @@ static cvy_status check_columns(const cvy_reader_info *like, cvy_dataset *d)
 
 static cvy_status check_same_field(const cvy_dataset_info *info, const cvy_field *known)
 {
-    const cvy_field *own = find_field(info, known->name);
+    const cvy_field *own = cvy_dataset_field(info, known->name);
     CVY_CHECK(own, CVY_E_CONFIG, "%s has no field \"%s\", but the training data have it, %s of %s",
               cvy_dataset_name(info), known->name, cvy_dtype_text(known->dtype), cvy_shape_text(&known->shape));
     CVY_CHECK(own->dtype == known->dtype && cvy_shape_equal(&own->shape, &known->shape), CVY_E_SHAPE,
@@ -170,7 +170,8 @@ static cvy_status check_same_field(const cvy_dataset_info *info, const cvy_field
 /* Weights may be missing on one side, which is said: such samples count once. */
 static cvy_status check_weights(const cvy_dataset_info *like, cvy_dataset *d)
 {
-    const cvy_field *known = find_field(like, CVY_SAMPLE_WEIGHT), *own = find_field(&d->info, CVY_SAMPLE_WEIGHT);
+    const cvy_field *known = cvy_dataset_field(like, CVY_SAMPLE_WEIGHT),
+                    *own = cvy_dataset_field(&d->info, CVY_SAMPLE_WEIGHT);
     if (known && own)
         return check_same_field(&d->info, known);
     if (!known == !own)

@@ -16,6 +16,8 @@
 /* The name of a source, or of a data set, for messages. */
 const char *cvy_source_name(const cvy_source *s);
 const char *cvy_dataset_name(const cvy_dataset_info *info);
+/* The field of this name; NULL: there is none. */
+const cvy_field *cvy_dataset_field(const cvy_dataset_info *info, const char *name);
 
 /* Checks that source b can follow source a in one data set. Sets whole->varying if pictures differ in size. */
 cvy_status cvy_sources_agree(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole);

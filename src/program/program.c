@@ -1,12 +1,11 @@
 /*
- * program.c: the public interface of a program: tasks are described, planned together, and run one at a time by the
- * caller.
+ * program.c: makes a program and describes its tasks, which are planned together (program_plan.c) and run one at a time
+ * by the caller (program_step.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_impl.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +13,12 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
-#include "base/machine/base_team.h"
 #include "comm/comm_allreduce.h"
 #include "model/model_closing.h"
-#include "program/program_fill.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
-/* ---- making a program and its tasks ---- */
+/* ---- making a program ---- */
 
 static cvy_status set_clock(cvy_program *p)
 {
@@ -39,17 +36,24 @@ static cvy_status set_clock(cvy_program *p)
     return CVY_OK;
 }
 
+/* Uses again what an earlier plan has chosen. */
+static void take_choices(cvy_program *p, const cvy_tree *plan)
+{
+    const int is_map = plan->kind == CVY_TREE_MAP;
+    p->kernel.choices = is_map ? cvy_tree_get(plan, "choices") : NULL;
+    p->reduce.saved = is_map ? cvy_tree_get(plan, "sums") : NULL;
+    p->pipeline.saved = is_map ? cvy_tree_get(plan, "pipeline") : NULL;
+}
+
 static cvy_status read_choices(cvy_program *p)
 {
     cvy_tree *tree = NULL;
     if (!p->opts.plan_file)
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_file(p->pool, p->opts.plan_file, &tree));
-    p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    take_choices(p, tree);
     CVY_CHECK(p->kernel.choices && p->kernel.choices->kind == CVY_TREE_MAP, CVY_E_FORMAT,
               "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
-    p->reduce.saved = cvy_tree_get(tree, "sums");
-    p->pipeline.saved = cvy_tree_get(tree, "pipeline");
     return CVY_OK;
 }
 
@@ -59,9 +63,7 @@ cvy_status cvy_program_take_plan(cvy_program *p, const char *name, const char *t
     if (p->kernel.choices || p->update.shape.shards)
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, name, text, strlen(text), &tree));
-    p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
-    p->reduce.saved = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
-    p->pipeline.saved = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "pipeline") : NULL;
+    take_choices(p, tree);
     return CVY_OK;
 }
 
@@ -193,6 +195,8 @@ void cvy_program_destroy(cvy_program **program)
     cvy_pool_destroy(&p->pool);
     cvy_handle_free(program);
 }
+
+/* ---- its tasks ---- */
 
 /* Returns the length of the word at *text, or 0 if there is none, and moves *text to the end of the word. */
 static size_t next_word(const char **text, const char **word_out)
@@ -355,308 +359,4 @@ cvy_status cvy_program_add_forward(cvy_program *p, const cvy_model *model, int64
     CVY_TRY(list_outputs(p->pool, outputs ? outputs : cvy_model_output(model), s));
     CVY_TRY(all_losses(p, model, s));
     return add_task(p, s, task_out);
-}
-
-/* ---- running ---- */
-
-static cvy_program_task *find_task(const cvy_program *p, int task)
-{
-    return task >= 0 && task < p->ntask && p->task[task]->plan ? p->task[task] : NULL;
-}
-
-int64_t cvy_program_rows(const cvy_program *p, int task)
-{
-    CVY_ENTRY();
-    if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
-        return 0;
-    const cvy_program_task *s = find_task(p, task);
-    return s ? s->plan->rows : 0;
-}
-
-int64_t cvy_program_first_row(const cvy_program *p, int task)
-{
-    CVY_ENTRY();
-    if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
-        return 0;
-    const cvy_program_task *s = find_task(p, task);
-    return s ? s->split.first_row : 0;
-}
-
-/* Sets the error text: the task has no such input, but these. */
-static void set_no_input(const cvy_plan *plan, int task, const char *input)
-{
-    char names[400] = "";
-    size_t used = 0;
-    for (int i = 0; i < plan->feeds.count && used < sizeof names; i++)
-        if (!plan->feeds.feed[i].per_step)
-            used +=
-                (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", plan->feeds.feed[i].name);
-    cvy_error_set(CVY_E_ARGUMENT, "task %d has no input \"%s\"; its inputs are %s", task, input, names);
-}
-
-void *cvy_program_feed(cvy_program *p, int task, const char *input)
-{
-    CVY_ENTRY();
-    if (CVY_LIVE(PROGRAM, p) != CVY_OK)
-        return NULL;
-    if (!input) {
-        cvy_error_set(CVY_E_ARGUMENT, "cvy_program_feed() needs the name of an input");
-        return NULL;
-    }
-    cvy_program_task *s = find_task(p, task);
-    cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
-    if (feed && p->allocated)
-        return feed->data;
-    if (s && p->allocated)
-        set_no_input(s->plan, task, input);
-    else
-        cvy_error_set(CVY_E_ARGUMENT,
-                      "task %d has no feed \"%s\": the program has %d tasks, and cvy_program_plan() comes first", task,
-                      input, p->ntask);
-    return NULL;
-}
-
-/* Counts the updates of a step's optimiser state by all tasks that share it: the tail batch continues the count of the
- * full batches. */
-static int64_t updates_done(const cvy_program *p, const cvy_program_task *s)
-{
-    int64_t sum = 0;
-    for (int j = 0; j < p->ntask; j++)
-        sum += s->shares >> j & 1 ? p->task[j]->count : 0;
-    return sum;
-}
-
-void cvy_program_set_updates(cvy_program *p, int task, int64_t updates)
-{
-    for (int j = 0; j < p->ntask; j++)
-        if (p->task[task]->shares >> j & 1)
-            p->task[j]->count = 0;
-    p->task[task]->count = updates;
-}
-
-/* A step cannot be undone in the middle, and the other ranks are waiting, so the fault is reported as fatal. */
-static cvy_status report_fault(const cvy_program *p, cvy_status status)
-{
-    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) { /* all ranks know of CVY_E_NUMERIC */
-        CVY_CALLBACK();
-        p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
-    }
-    return status;
-}
-
-static void count_step(const cvy_program *p, cvy_program_task *s)
-{
-    const int steps = p->update.def->meets_in;
-    s->count++;
-    if (s->training && steps > 0 && s->count >= steps) {
-        cvy_comm_met(p->context->comm);
-        p->context->comm->met_step -= steps - 1;
-    }
-}
-
-cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    cvy_program_task *s = find_task(p, task);
-    CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
-    CVY_CHECK(!s->training || isfinite(learning_rate), CVY_E_ARGUMENT, "a learning rate of %g in step %d",
-              learning_rate, task);
-    CVY_TRY(cvy_context_check_idle(p->context, p));
-    if (s->feed.lr)
-        *s->feed.lr = learning_rate;
-    if (s->feed.norm)
-        *s->feed.norm = (double)s->batch;
-    if (s->feed.number)
-        *s->feed.number = updates_done(p, s);
-    const cvy_update_def *update = p->update.def;
-    if (update->flush_before_forward && !s->training)
-        CVY_TRY(cvy_program_flush(p));
-    cvy_team before;
-    p->context->comm->step = s->count + 1;
-    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
-    const cvy_status status = s->training       ? update->step(p, s, learning_rate)
-                              : update->forward ? update->forward(p, s)
-                                                : cvy_plan_execute(s->plan, &s->time);
-    cvy_team_leave(&before);
-    if (status == CVY_OK)
-        count_step(p, s);
-    return report_fault(p, status);
-}
-
-cvy_status cvy_program_flush(cvy_program *p)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
-    CVY_TRY(cvy_context_check_idle(p->context, p));
-    cvy_team before;
-    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
-    const cvy_status status = p->update.def->flush ? p->update.def->flush(p) : CVY_OK;
-    cvy_team_leave(&before);
-    return report_fault(p, status);
-}
-
-cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(loss && value_out, CVY_E_ARGUMENT,
-              "cvy_program_loss() needs the name of a loss and a place for its value");
-    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
-    const cvy_program_task *s = find_task(p, task);
-    const int nparts = s ? cvy_program_loss_parts(s) : 0;
-    double sum = 0;
-    int found = 0;
-    for (int i = 0; s && i < s->nloss; i++)
-        for (int m = 0; m < nparts && strcmp(s->loss[i].name, loss) == 0; m++) {
-            const double *value =
-                s->training && p->update.def->loss ? p->update.def->loss(p, s, i) : cvy_program_loss_part(s, i, m);
-            found |= value != NULL;
-            sum += value ? *value : 0;
-        }
-    CVY_CHECK(found, CVY_E_ARGUMENT, "step %d has no loss '%s'", task, loss);
-    *value_out = p->kernel.by_clock ? (double)NAN : sum;
-    return CVY_OK;
-}
-
-static const cvy_value *output_value(const cvy_program_task *s, int output)
-{
-    return cvy_graph_find(s->plan->lowered[0]->graph, s->output[output].value);
-}
-
-/* The number of the output with this name; -1: there is none. */
-static int find_output(const cvy_program_task *s, const char *layer)
-{
-    for (int i = 0; i < s->noutput; i++)
-        if (strcmp(s->output[i].name, layer) == 0 && output_value(s, i))
-            return i;
-    return -1;
-}
-
-cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
-                              cvy_shape *shape_out)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(layer && data_out, CVY_E_ARGUMENT,
-              "cvy_program_output() needs the name of a layer and a place for the address");
-    const cvy_program_task *s = find_task(p, task);
-    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
-    CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
-              "outputs of a step of several micro-batches cannot be read");
-    const int i = find_output(s, layer);
-    CVY_CHECK(i >= 0, CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", task, layer);
-    const cvy_value *v = output_value(s, i);
-    CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "output '%s' is made on another stage of the pipeline, not on this rank",
-              layer);
-    cvy_program_gather_output(s, i);
-    const void *data = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
-    CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
-              "output '%s' is an input of the step: no layer computes it", layer);
-    *data_out = data;
-    if (shape_out) {
-        *shape_out = v->shape;
-        shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
-    }
-    return CVY_OK;
-}
-
-/* ---- variables ---- */
-
-static cvy_status find_variable(const cvy_program *p, const char *name, const void *data, int64_t elems,
-                                cvy_variable **out)
-{
-    CVY_CHECK(name, CVY_E_ARGUMENT, "the name of a variable is NULL");
-    cvy_variable *v = cvy_vars_find(p->vars, name);
-    CVY_CHECK(v && p->allocated, CVY_E_ARGUMENT, "the program has no variable '%s'%s", name,
-              p->allocated ? "" : " yet: plan it first");
-    CVY_CHECK(elems == cvy_shape_elems(&v->shape), CVY_E_ARGUMENT, "variable %s is %s, that is %lld elements, not %lld",
-              name, cvy_shape_text(&v->shape), (long long)cvy_shape_elems(&v->shape), (long long)elems);
-    CVY_CHECK(data || elems == 0, CVY_E_ARGUMENT, "the array for variable %s is NULL", name);
-    CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "variable %s is on another stage of the pipeline, not on this rank", name);
-    *out = v;
-    return CVY_OK;
-}
-
-cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *plain_out, int64_t elems)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    cvy_variable *v = NULL;
-    CVY_TRY(find_variable(p, variable, plain_out, elems, &v));
-    return cvy_variable_read(v, plain_out);
-}
-
-cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *plain, int64_t elems)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    cvy_variable *v = NULL;
-    CVY_TRY(find_variable(p, variable, plain, elems, &v));
-    return cvy_variable_write(v, plain);
-}
-
-/* This rank's part of a sample in an output: its shape is that of the whole sample. */
-static cvy_tile output_part(const cvy_value *output)
-{
-    const cvy_shape *whole = output->tile ? &output->tile->whole : &output->shape;
-    cvy_tile tile = {.whole = {.ndim = CVY_MAX(whole->ndim - 1, 0)}};
-    for (int d = 1; d < whole->ndim; d++) {
-        tile.whole.dim[d - 1] = whole->dim[d];
-        tile.first[d - 1] = output->tile ? output->tile->first[d] : 0;
-    }
-    return tile;
-}
-
-cvy_status cvy_program_part(const cvy_program *p, int task, const char *name, cvy_shape *whole_out, int64_t *first_out)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(name, CVY_E_ARGUMENT, "cvy_program_part() needs the name of a variable, an input or an output");
-    const cvy_variable *v = cvy_vars_find(p->vars, name);
-    const cvy_program_task *s = find_task(p, task);
-    const cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, name) : NULL;
-    const cvy_value *output = s && find_output(s, name) >= 0 ? output_value(s, find_output(s, name)) : NULL;
-    CVY_CHECK(p->allocated && (v || output || (feed && !feed->per_step)), CVY_E_ARGUMENT,
-              "the program has no variable '%s', and task %d no such input or output%s", name, task,
-              p->allocated ? "" : " yet: plan it first");
-    cvy_tile tile = {.whole = v ? v->shape : (cvy_shape){0}};
-    if (v && v->tile)
-        tile = *v->tile;
-    else if (!v && feed)
-        cvy_feed_part(feed, &tile);
-    else if (!v)
-        tile = output_part(output);
-    if (whole_out)
-        *whole_out = tile.whole;
-    for (int d = 0; d < tile.whole.ndim && first_out; d++)
-        first_out[d] = tile.first[d];
-    return CVY_OK;
-}
-
-cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
-    CVY_CHECK(name_out, CVY_E_ARGUMENT, "cvy_program_variable() needs a place for the name");
-    if (i < 0 || i >= p->vars->count)
-        return CVY_END;
-    *name_out = p->vars->at[i]->name;
-    if (shape_out)
-        *shape_out = p->vars->at[i]->shape;
-    return CVY_OK;
-}
-
-int64_t cvy_program_bytes(const cvy_program *p)
-{
-    CVY_ENTRY();
-    if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
-        return 0;
-    int64_t bytes = (int64_t)p->memory.arena_bytes;
-    for (int i = 0; i < p->vars->count; i++)
-        bytes += (int64_t)p->vars->at[i]->bytes;
-    for (int i = 0; i < p->ntask; i++)
-        bytes += p->task[i]->plan ? (int64_t)p->task[i]->plan->feeds.bytes : 0;
-    return bytes;
 }

@@ -19,7 +19,7 @@ static int64_t elems_of(const cvy_plan_feed *feed, int64_t n)
 
 static int is_planned(const cvy_program *p, int task)
 {
-    return task >= 0 && task < p->ntask && p->task[task]->plan && p->allocated;
+    return p->allocated && cvy_program_find_task(p, task);
 }
 
 cvy_status cvy_program_check_planned(const cvy_program *p, int task)

@@ -3,9 +3,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_entry.h"
+#include "base/base_handle.h"
 #include "base/number/base_exact.h"
 #include "program/program_impl.h"
 
@@ -50,7 +53,8 @@ void cvy_program_free_outputs(cvy_program_task *s)
             cvy_mem_free_pages(&s->output[i].gathered, s->output[i].gathered_bytes);
 }
 
-void cvy_program_gather_output(const cvy_program_task *s, int output)
+/* Copies the rows of all micro-batches to the memory for all, if the task has that. */
+static void gather(const cvy_program_task *s, int output)
 {
     for (int m = 0; m < s->nmicro && s->output[output].gathered; m++) {
         const size_t row = row_bytes(s, m, output), bytes = row * (size_t)s->plan->lowered[m]->graph->batch.local_n;
@@ -58,6 +62,49 @@ void cvy_program_gather_output(const cvy_program_task *s, int output)
         if (bytes > 0 && from)
             memcpy((char *)s->output[output].gathered + row * (size_t)s->plan->first_row[m], from, bytes);
     }
+}
+
+/* The number of the output with this name; -1: there is none. */
+static int find_output(const cvy_program_task *s, const char *layer)
+{
+    for (int i = 0; i < s->noutput; i++)
+        if (strcmp(s->output[i].name, layer) == 0 && value_of(s, i))
+            return i;
+    return -1;
+}
+
+const cvy_value *cvy_program_output_value(const cvy_program_task *s, const char *layer)
+{
+    const int i = find_output(s, layer);
+    return i >= 0 ? value_of(s, i) : NULL;
+}
+
+cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
+                              cvy_shape *shape_out)
+{
+    CVY_ENTRY();
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(layer && data_out, CVY_E_ARGUMENT,
+              "cvy_program_output() needs the name of a layer and a place for the address");
+    const cvy_program_task *s = cvy_program_find_task(p, task);
+    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
+    CVY_CHECK(s->nmicro == 1 || p->update.shape.shards || !s->training, CVY_E_UNSUPPORTED,
+              "outputs of a step of several micro-batches cannot be read");
+    const int i = find_output(s, layer);
+    CVY_CHECK(i >= 0, CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", task, layer);
+    const cvy_value *v = value_of(s, i);
+    CVY_CHECK(!v->elsewhere, CVY_E_ARGUMENT, "output '%s' is made on another stage of the pipeline, not on this rank",
+              layer);
+    gather(s, i);
+    const void *data = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+    CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
+              "output '%s' is an input of the step: no layer computes it", layer);
+    *data_out = data;
+    if (shape_out) {
+        *shape_out = v->shape;
+        shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
+    }
+    return CVY_OK;
 }
 
 const char *cvy_program_output_name(const cvy_program *p, int task, int output)
@@ -89,6 +136,29 @@ const double *cvy_program_loss_part(const cvy_program_task *s, int loss, int par
     if (cvy_program_loss_parts(s) > 1)
         return cvy_plan_find_part(s->plan, s->loss[loss].value, part);
     return cvy_plan_find(s->latest ? s->latest : s->plan, s->loss[loss].value, 0);
+}
+
+cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
+{
+    CVY_ENTRY();
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_CHECK(loss && value_out, CVY_E_ARGUMENT,
+              "cvy_program_loss() needs the name of a loss and a place for its value");
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
+    const cvy_program_task *s = cvy_program_find_task(p, task);
+    const int nparts = s ? cvy_program_loss_parts(s) : 0;
+    double sum = 0;
+    int found = 0;
+    for (int i = 0; s && i < s->nloss; i++)
+        for (int m = 0; m < nparts && strcmp(s->loss[i].name, loss) == 0; m++) {
+            const double *value =
+                s->training && p->update.def->loss ? p->update.def->loss(p, s, i) : cvy_program_loss_part(s, i, m);
+            found |= value != NULL;
+            sum += value ? *value : 0;
+        }
+    CVY_CHECK(found, CVY_E_ARGUMENT, "step %d has no loss '%s'", task, loss);
+    *value_out = p->kernel.by_clock ? (double)NAN : sum;
+    return CVY_OK;
 }
 
 int cvy_program_nlosses(const cvy_program *p, int task)

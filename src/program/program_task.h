@@ -90,6 +90,9 @@ cvy_batch cvy_program_share(const cvy_program *program, const cvy_program_task *
 size_t cvy_program_arena_offset(const cvy_program *program, const cvy_program_task *task);
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
+/* ---- program_step.c ---- */
+/* The task of this number, if it is planned; otherwise NULL. */
+cvy_program_task *cvy_program_find_task(const cvy_program *program, int task);
 /* ---- program_groups.c ---- */
 /* Copies what the options say of weights that are trained: the patterns of `trains`, and the parameter groups. */
 cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *opts, cvy_program_task *task);
@@ -100,10 +103,11 @@ void cvy_program_set_groups(const cvy_program *program, const cvy_program_task *
 /* Returns CVY_E_ARGUMENT if `trains` or a group matches no variable. */
 cvy_status cvy_program_check_groups(const cvy_program *program, const cvy_program_task *task);
 /* ---- program_output.c ---- */
-/* If a task has several micro-batches, these allocate and free memory for all output rows, and copy an output to it. */
+/* If a task has several micro-batches, these allocate and free memory for all output rows. */
 cvy_status cvy_program_allocate_outputs(cvy_program_task *task);
 void cvy_program_free_outputs(cvy_program_task *task);
-void cvy_program_gather_output(const cvy_program_task *task, int output);
+/* The value that an output has in the graphs; NULL: the task has no such output. */
+const cvy_value *cvy_program_output_value(const cvy_program_task *task, const char *layer);
 /* Returns in how many parts a task leaves its losses: one for each micro-batch in a forward task of a deterministic
  * program, else 1. cvy_program_loss_part() returns part m of loss i, or NULL. */
 int cvy_program_loss_parts(const cvy_program_task *task);

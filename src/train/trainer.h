@@ -235,10 +235,18 @@ cvy_status cvy_trainer_compare_start(cvy_trainer *t);
 cvy_status cvy_trainer_check_outputs(const cvy_trainer *t);
 /* Fills the weights of a new run with those that the job names, after the initialisers. Collective. */
 cvy_status cvy_trainer_initialise(cvy_trainer *t);
-/* Calls the caller's progress function on rank 0 with the state of the run. event: a line of text, or NULL. */
-void cvy_trainer_say(cvy_trainer *t, const char *event);
 /* Runs one training step on these rows and writes its lines to the log. */
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
+/* ---- train_log.c ---- */
+/* Calls the caller's progress function on rank 0 with the state of the run. event: a line of text, or NULL. */
+void cvy_trainer_say(cvy_trainer *t, const char *event);
+/* Writes the sums since the last logged step, and starts a new window. lr: the learning rate. */
+void cvy_trainer_log_step(cvy_trainer *t, double lr);
+/* The epoch of the latest step, from 1. */
+int64_t cvy_trainer_epoch(const cvy_trainer *t);
+/* At the end of an epoch. scores: of the validation, or NULL. skipped: bad samples. bubble: the share of the steps that
+ * waited for other stages; below 0: there are none. */
+void cvy_trainer_log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped, double bubble);
 /* ---- train_turns.c: the trainings of a step ---- */
 /* Checks that turns go with the update mode and the grid. */
 cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program);
