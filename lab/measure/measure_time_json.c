@@ -21,15 +21,13 @@ static void add_totals(const cvy_time_table *t, cvy_json *json)
     cvy_json_real(json, "limit_ms", cvy_time_limit_ms(t, &by_bytes));
     cvy_json_real(json, "limit_by_bytes_ms", by_bytes);
     cvy_json_real(json, "conv_fc_share", t->all_ms > 0 ? multiplying / t->all_ms : 0);
-    cvy_json_open(json, "operators", '[');
-    for (int i = 0; i < n; i++) {
-        cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "op", kind[i].name);
-        cvy_json_real(json, "ms", kind[i].ms);
-        cvy_json_real(json, "share", t->all_ms > 0 ? kind[i].ms / t->all_ms : 0);
-        cvy_json_close(json, '}');
-    }
-    cvy_json_close(json, ']');
+    const cvy_column columns[] = {
+        CVY_COLUMN_AS(cvy_time_kind, "op", STRING, name),
+        CVY_COLUMN(cvy_time_kind, REAL, ms),
+        CVY_COLUMN_AS(cvy_time_kind, "share", REAL, ms, .scale = t->all_ms > 0 ? 1 / t->all_ms : 1),
+        {0},
+    };
+    cvy_table_json(columns, CVY_ROWS(kind, n), "operators", json);
 }
 
 /* Adds all instructions of the plan in their order. */

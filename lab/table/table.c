@@ -17,7 +17,8 @@ static cvy_cell cell_of(const cvy_column *c, const void *row)
 
 static double real_of(const cvy_column *c, cvy_cell cell)
 {
-    return c->kind == CVY_CELL_NUMBER ? c->number(cell) : *(const double *)cell.value;
+    const double value = c->kind == CVY_CELL_NUMBER ? c->number(cell) : *(const double *)cell.value;
+    return c->scale != 0 ? value * c->scale : value;
 }
 
 static const char *string_of(const cvy_column *c, cvy_cell cell)
@@ -114,7 +115,8 @@ static void add_value(const cvy_column *c, cvy_cell cell, const char *unknown, c
     case CVY_CELL_REAL:
     case CVY_CELL_NUMBER:
         if (isfinite(real_of(c, cell)))
-            cvy_text_add(out, c->format ? c->format : "%.6g", real_of(c, cell) * (c->scale != 0 ? c->scale : 1));
+            cvy_text_add(out, c->format ? c->format : "%.6g",
+                         real_of(c, cell) * (c->shown_times != 0 ? c->shown_times : 1));
         else
             cvy_text_add(out, "%s", unknown);
         break;

@@ -35,8 +35,9 @@ typedef struct cvy_column {
     int width;          /* in a table, the least; negative: the cells begin at the left */
     int widest;         /* up to which it is widened for its longest cell; 0: it is not widened */
     int gap;            /* blanks before it; 0: one */
+    double scale;       /* by what a real number is multiplied; 0: one */
     const char *format; /* of a real number in a table; NULL: "%.6g" */
-    double scale;       /* of a real number in a table: by what it is multiplied; 0: one */
+    double shown_times; /* by what it is also multiplied in a table: 100 for a share in %; 0: one */
     void (*words)(cvy_cell cell, cvy_text *out); /* of another kind than WORDS: how a table shows the value; or NULL */
     double (*number)(cvy_cell cell);
 } cvy_column; /* a list of columns ends with {0} */
