@@ -129,6 +129,8 @@ void cvy_page_end(cvy_text *html);
 const char *cvy_report_model(const cvy_report *r); /* the model's name in the job; NULL if unknown */
 double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);
+/* As cvy_text_add(), with %s escaped; otherwise %d, %lld, and reals with a precision. */
+void cvy_html_add(cvy_text *html, const char *fmt, ...) CVY_PRINTF(2, 3);
 /* Writes an image of test.json, if it is a PNG, and refuses any other address. */
 void cvy_html_picture(cvy_text *html, const char *picture, const char *alt);
 /* Writes what follows the last slash of a sample's name, with the whole name as a tooltip; without a name, the

@@ -119,21 +119,16 @@ static void verdict(cvy_comparison *c)
         return;
     }
     if (isnan(best)) {
-        cvy_text_add(&c->html, "No run has a finite ");
-        cvy_html_escape(&c->html, c->run[0].summary.metric);
-        cvy_text_add(&c->html, ", by which they were selected.</p>\n");
+        cvy_html_add(&c->html, "No run has a finite %s, by which they were selected.</p>\n", c->run[0].summary.metric);
         return;
     }
-    cvy_text_add(&c->html, "The best ");
-    cvy_html_escape(&c->html, c->run[0].summary.metric);
-    cvy_text_add(&c->html, " is %s, of ", cvy_number_text(best, 4).at);
+    cvy_html_add(&c->html, "The best %s is %s, of ", c->run[0].summary.metric, cvy_number_text(best, 4).at);
     for (int i = 0; i < c->nruns; i++) {
         const cvy_run_summary *s = &c->run[i].summary;
         if (s->best != best)
             continue;
         cvy_text_add(&c->html, "%s", nbest++ ? ", " : "");
-        cvy_html_escape(&c->html, c->run[i].name);
-        cvy_text_add(&c->html, " (epoch %s)", cvy_number_count(s->best_epoch).at);
+        cvy_html_add(&c->html, "%s (epoch %s)", c->run[i].name, cvy_number_count(s->best_epoch).at);
     }
     cvy_text_add(&c->html, ".</p>\n");
 }
@@ -147,9 +142,7 @@ static void notes(cvy_comparison *c)
         if (!run->summary.why[0] && run->files.nread_errors == 0)
             continue;
         cvy_text_add(&c->html, "%s<li>", n++ ? "" : "<ul class=\"notes\">");
-        cvy_html_escape(&c->html, run->name);
-        cvy_text_add(&c->html, ": ");
-        cvy_html_escape(&c->html, run->summary.why);
+        cvy_html_add(&c->html, "%s: %s", run->name, run->summary.why);
         for (int k = 0; k < run->files.nread_errors; k++) {
             cvy_text_add(&c->html, "%s", k || run->summary.why[0] ? "; " : "");
             cvy_html_escape(&c->html, run->files.read_errors[k]);

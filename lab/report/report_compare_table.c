@@ -15,9 +15,7 @@ enum { PATH_ROOM = 200, VALUE_ROOM = 240, KEYS_MAX = 200, COLUMNS_MAX = 64 };
 
 static void row_begin(cvy_comparison *c, const char *what)
 {
-    cvy_text_add(&c->html, "<tr><th>");
-    cvy_html_escape(&c->html, what);
-    cvy_text_add(&c->html, "</th>");
+    cvy_html_add(&c->html, "<tr><th>%s</th>", what);
 }
 
 static void cell(cvy_comparison *c, const char *text, int is_best)
@@ -296,9 +294,7 @@ cvy_status cvy_comparison_table(cvy_comparison *c)
 {
     cvy_text_add(&c->html, "<section><h2>Runs</h2>\n<div class=\"wide\"><table class=\"runs\"><thead><tr><td></td>");
     for (int i = 0; i < c->nruns; i++) {
-        cvy_text_add(&c->html, "<td><i class=\"key c%d\"></i>", i);
-        cvy_html_escape(&c->html, c->run[i].name);
-        cvy_text_add(&c->html, "</td>");
+        cvy_html_add(&c->html, "<td><i class=\"key c%d\"></i>%s</td>", i, c->run[i].name);
     }
     cvy_text_add(&c->html, "</tr></thead><tbody>\n");
     CVY_TRY(key_rows(c));

@@ -38,9 +38,8 @@ static void verdict(cvy_report *r)
     const cvy_tree *members = members_of(r);
     if (!key || !members)
         return;
-    cvy_text_add(&r->html, "<p class=\"verdict\">The ensemble of %d networks has ", members->count);
-    cvy_html_escape(&r->html, key);
-    cvy_text_add(&r->html, " <b>%s</b>; a single network has ", cvy_number_text(cvy_tree_real_at(metrics, key), 4).at);
+    cvy_html_add(&r->html, "<p class=\"verdict\">The ensemble of %d networks has %s <b>%s</b>; a single network has ",
+                 members->count, key, cvy_number_text(cvy_tree_real_at(metrics, key), 4).at);
     add_with_spread(&r->html, cvy_tree_real_at(mean, key), cvy_tree_real_at(cvy_tree_at(r->test, "spread"), key));
     cvy_text_add(&r->html, ".</p>\n");
 }
@@ -58,14 +57,10 @@ static void head(cvy_report *r)
     const cvy_tree *members = members_of(r);
     const char *data = cvy_tree_text_at(r->test, "data"), *used = cvy_tree_text_at(r->test, "calibrated");
     const int calibrated = count_calibrated(members), count = members ? members->count : 0;
-    cvy_text_add(&r->html, "<header><p class=\"over\">convoy ensemble</p><h1>");
-    cvy_html_escape(&r->html, r->folder);
-    cvy_text_add(&r->html, "</h1>\n");
+    cvy_html_add(&r->html, "<header><p class=\"over\">convoy ensemble</p><h1>%s</h1>\n", r->folder);
     verdict(r);
-    cvy_text_add(&r->html, "<p class=\"facts\"><b>%s</b> samples of <b>",
-                 cvy_number_count(cvy_tree_real_at(r->test, "samples")).at);
-    cvy_html_escape(&r->html, data ? data : "the test data");
-    cvy_text_add(&r->html, "</b>; ");
+    cvy_html_add(&r->html, "<p class=\"facts\"><b>%s</b> samples of <b>%s</b>; ",
+                 cvy_number_count(cvy_tree_real_at(r->test, "samples")).at, data ? data : "the test data");
     if (used && strcmp(used, "true") != 0)
         cvy_text_add(&r->html, "temperatures are not applied");
     else
@@ -84,8 +79,7 @@ static void add_run(cvy_report *r, const char *run)
     cvy_run_path(folder, CVY_RUN_REPORT, page);
     const int has_page = *name && cvy_file_exists(page);
     if (has_page) {
-        cvy_text_add(&r->html, "<a href=\"");
-        cvy_html_escape(&r->html, name);
+        cvy_html_add(&r->html, "<a href=\"%s", name);
         cvy_text_add(&r->html, "/" CVY_RUN_REPORT "\">");
     }
     cvy_html_escape(&r->html, name);
@@ -115,9 +109,7 @@ static void table(cvy_report *r)
     cvy_text_add(&r->html, "<section><h2>Scores</h2>\n<div class=\"wide\"><table class=\"runs\"><thead><tr><th></th>%s",
                  has_temperature ? "<td>temperature</td>" : "");
     for (int i = 0; i < keys->count; i++) {
-        cvy_text_add(&r->html, "<td>");
-        cvy_html_escape(&r->html, keys->key[i]);
-        cvy_text_add(&r->html, "</td>");
+        cvy_html_add(&r->html, "<td>%s</td>", keys->key[i]);
     }
     cvy_text_add(&r->html, "</tr></thead><tbody>\n");
     for (int i = 0; i < members->count; i++) {

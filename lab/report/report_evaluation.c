@@ -192,12 +192,8 @@ static void mistakes(cvy_report *r, struct confusion *m)
                 most = i;
         if (m->value[most] <= 0)
             break;
-        cvy_text_add(&r->html, "<tr><th>");
-        cvy_html_escape(&r->html, m->name[most / m->n]);
-        cvy_text_add(&r->html, " taken for ");
-        cvy_html_escape(&r->html, m->name[most % m->n]);
-        cvy_text_add(&r->html, "</th><td>%s (%s)</td></tr>\n", cvy_number_count(m->value[most]).at,
-                     cvy_number_percent(m->share[most]).at);
+        cvy_html_add(&r->html, "<tr><th>%s taken for %s</th><td>%s (%s)</td></tr>\n", m->name[most / m->n],
+                     m->name[most % m->n], cvy_number_count(m->value[most]).at, cvy_number_percent(m->share[most]).at);
         m->value[most] = 0;
     }
     cvy_text_add(&r->html, "</tbody></table>\n");
@@ -220,11 +216,8 @@ static void worst_pictures(cvy_report *r)
             continue;
         cvy_text_add(&r->html, "<figure>");
         cvy_html_picture(&r->html, picture, "");
-        cvy_text_add(&r->html, "<figcaption>");
-        cvy_html_escape(&r->html, truth);
-        cvy_text_add(&r->html, " taken for ");
-        cvy_html_escape(&r->html, answer);
-        cvy_text_add(&r->html, ", %s", cvy_number_percent(cvy_tree_real_at(m, "share")).at);
+        cvy_html_add(&r->html, "<figcaption>%s taken for %s, %s", truth, answer,
+                     cvy_number_percent(cvy_tree_real_at(m, "share")).at);
         cvy_html_sample(&r->html, m);
         cvy_text_add(&r->html, "</figcaption></figure>\n");
     }
@@ -317,8 +310,7 @@ static void score_row(cvy_report *r, const char *name, double value, int as_shar
 {
     if (!isfinite(value))
         return;
-    cvy_text_add(&r->html, "<tr><th>");
-    cvy_html_escape(&r->html, name);
+    cvy_html_add(&r->html, "<tr><th>%s", name);
     cvy_text_add(&r->html, "</th><td>%s</td></tr>\n",
                  as_share ? cvy_number_percent(value).at : cvy_number_text(value, 4).at);
 }
@@ -335,12 +327,10 @@ static void what_was_tested(cvy_report *r)
     if (isfinite(cvy_tree_real_at(r->test, "samples")))
         cvy_text_add(&r->html, "%s samples", cvy_number_count(cvy_tree_real_at(r->test, "samples")).at);
     if (data) {
-        cvy_text_add(&r->html, " of ");
-        cvy_html_escape(&r->html, data);
+        cvy_html_add(&r->html, " of %s", data);
     }
     if (checkpoint) {
-        cvy_text_add(&r->html, ", with the weights of ");
-        cvy_html_escape(&r->html, checkpoint);
+        cvy_html_add(&r->html, ", with the weights of %s", checkpoint);
     }
     if (cvy_tree_text_at(r->test, "role"))
         cvy_text_add(&r->html, ". <b>This is no test</b>: these samples %s",
@@ -385,9 +375,7 @@ static void with_error(cvy_text *html, const cvy_tree *tree, const char *key, in
 static void comparison_row(cvy_report *r, const char *name, const cvy_tree *tree)
 {
     const double gain = cvy_tree_real_at(tree, "area_gain"), error = cvy_tree_real_at(tree, "area_gain_error");
-    cvy_text_add(&r->html, "<tr><th>");
-    cvy_html_escape(&r->html, name);
-    cvy_text_add(&r->html, "</th>");
+    cvy_html_add(&r->html, "<tr><th>%s</th>", name);
     with_error(&r->html, tree, "area", 0);
     with_error(&r->html, tree, "efficiency", 1);
     with_error(&r->html, tree, "area_gain", 0);

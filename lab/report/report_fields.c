@@ -23,12 +23,8 @@ static void field(cvy_report *r, const cvy_tree *f)
     static const char *const maps[] = {"truth", "prediction", "difference"};
     const char *name = cvy_tree_text_at(f, "field"), *kind = cvy_tree_text_at(f, "kind");
     const double spread = cvy_tree_real_at(f, "spread");
-    cvy_text_add(&r->html, "<figure class=\"half\"><figcaption><b>");
-    cvy_html_escape(&r->html, name ? name : "target");
-    cvy_text_add(&r->html, ", ");
-    cvy_html_escape(&r->html, kind ? kind : "");
-    cvy_text_add(&r->html, " sample: root mean square error %s</b>",
-                 cvy_number_text(cvy_tree_real_at(f, "rmse"), 3).at);
+    cvy_html_add(&r->html, "<figure class=\"half\"><figcaption><b>%s, %s sample: root mean square error %s</b>",
+                 name ? name : "target", kind ? kind : "", cvy_number_text(cvy_tree_real_at(f, "rmse"), 3).at);
     cvy_html_sample(&r->html, f);
     cvy_text_add(&r->html, "</figcaption>\n<div class=\"maps\">\n");
     for (int i = 0; i < (int)(sizeof maps / sizeof maps[0]); i++) {

@@ -200,9 +200,7 @@ static void moments(cvy_report *r)
                            "</span></figcaption><table class=\"compare\"><thead><tr><th></th><td>generated</td>"
                            "<td>true</td><td>difference</td></tr></thead><tbody>\n");
     for (int64_t i = 0; i < c.n; i++) {
-        cvy_text_add(&r->html, "<tr><th>");
-        cvy_html_escape(&r->html, name->child[i]->text ? name->child[i]->text : "");
-        cvy_text_add(&r->html, "</th>");
+        cvy_html_add(&r->html, "<tr><th>%s</th>", name->child[i]->text ? name->child[i]->text : "");
         for (int set = 0; set < SETS; set++)
             cvy_text_add(&r->html, "<td>%s ± %s</td>", cvy_number_text(c.mean[set][i], 3).at,
                          cvy_number_text(c.std[set][i], 2).at);

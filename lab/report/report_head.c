@@ -254,8 +254,7 @@ static void tiles(cvy_report *r)
 static void note(cvy_report *r, int *count, const char *text)
 {
     cvy_text_add(&r->html, "%s<li>", (*count)++ ? "" : "<ul class=\"notes\">");
-    cvy_html_escape(&r->html, text);
-    cvy_text_add(&r->html, "</li>\n");
+    cvy_html_add(&r->html, "%s</li>\n", text);
 }
 
 static void notes(cvy_report *r)
@@ -314,8 +313,7 @@ static void fact(cvy_report *r, int *count, const char *what, const char *value)
     if (!value)
         return;
     cvy_text_add(&r->html, "%s%s <b>", (*count)++ ? " · " : "<p class=\"soft facts\">", what);
-    cvy_html_escape(&r->html, value);
-    cvy_text_add(&r->html, "</b>");
+    cvy_html_add(&r->html, "%s</b>", value);
 }
 
 static const char *first_text(const cvy_tree *map, const char *path, const char *inner)
@@ -362,9 +360,7 @@ void cvy_report_head(cvy_report *r)
 {
     char name[200];
     run_name(r, name, sizeof name);
-    cvy_text_add(&r->html, "<header><p class=\"over\">convoy training report</p><h1>");
-    cvy_html_escape(&r->html, name);
-    cvy_text_add(&r->html, "</h1>\n");
+    cvy_html_add(&r->html, "<header><p class=\"over\">convoy training report</p><h1>%s</h1>\n", name);
     verdict(r);
     tiles(r);
     facts(r);

@@ -55,8 +55,7 @@ static double layer_flop(const cvy_tree *layers, const char *layer)
 static void add_cell(cvy_text *html, const char *text, const char *class)
 {
     cvy_text_add(html, "<td%s>", class);
-    cvy_html_escape(html, text ? text : "");
-    cvy_text_add(html, "</td>");
+    cvy_html_add(html, "%s</td>", text ? text : "");
 }
 
 static cvy_number flop_text(double flop)
@@ -199,9 +198,7 @@ static void turn_tables(cvy_report *r, const cvy_tree *turns)
         const cvy_tree *layers = cvy_tree_at(turns->child[i], "layers");
         if (!layers || layers->kind != CVY_TREE_LIST)
             continue;
-        cvy_text_add(&r->html, "<h3>");
-        cvy_html_escape(&r->html, label ? label : "");
-        cvy_text_add(&r->html, "</h3>\n");
+        cvy_html_add(&r->html, "<h3>%s</h3>\n", label ? label : "");
         layer_table(r, turns->child[i]);
     }
 }

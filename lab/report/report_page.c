@@ -111,35 +111,30 @@ void cvy_report_foot(cvy_report *r)
         for (int i = 0; i < machine->count; i++) {
             if (!machine->child[i]->text)
                 continue;
-            cvy_text_add(&r->html, "<tr><th>");
-            cvy_html_escape(&r->html, machine->key[i]);
-            cvy_text_add(&r->html, "</th><td class=\"t\">");
-            cvy_html_escape(&r->html, machine->child[i]->text);
-            cvy_text_add(&r->html, "</td></tr>\n");
+            cvy_html_add(&r->html, "<tr><th>%s</th><td class=\"t\">%s</td></tr>\n", machine->key[i],
+                         machine->child[i]->text);
         }
         cvy_text_add(&r->html, "</tbody></table></section>\n");
     }
     if (r->job_text) {
-        cvy_text_add(&r->html, "<section><h2>Job</h2>\n<details><summary>job.resolved.yaml, with which this run can be "
-                               "repeated</summary><pre>");
-        cvy_html_escape(&r->html, r->job_text);
-        cvy_text_add(&r->html, "</pre></details></section>\n");
+        cvy_html_add(&r->html,
+                     "<section><h2>Job</h2>\n<details><summary>job.resolved.yaml, with which this run can be "
+                     "repeated</summary><pre>%s</pre></details></section>\n",
+                     r->job_text);
     }
     cvy_text_add(&r->html, "<footer>Written %s by convoy %s", time, cvy_version());
     if (version && strcmp(version, cvy_version()) != 0) {
-        cvy_text_add(&r->html, "; the run was made by convoy ");
-        cvy_html_escape(&r->html, version);
+        cvy_html_add(&r->html, "; the run was made by convoy %s", version);
     }
     cvy_text_add(&r->html, ".</footer>\n");
 }
 
 void cvy_page_begin(cvy_text *html, const char *title)
 {
-    cvy_text_add(html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\" /><meta name=\"viewport\" "
-                       "content=\"width=device-width,initial-scale=1\" />"
-                       "<title>");
-    cvy_html_escape(html, title);
-    cvy_text_add(html, ": convoy report</title>\n<style>\n");
+    cvy_html_add(html,
+                 "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\" /><meta name=\"viewport\" "
+                 "content=\"width=device-width,initial-scale=1\" /><title>%s: convoy report</title>\n<style>\n",
+                 title);
     cvy_text_add_bytes(html, cvy_report_css, strlen(cvy_report_css));
     cvy_text_add(html, "</style></head><body><main>\n");
 }

@@ -159,8 +159,7 @@ static void add_cell(cvy_text *html, const cvy_study_row *row)
         cvy_text_add(html, "<td title=\"%d measurements, %s to %s\">%s</td>", s.n, cvy_number_text(s.low, 4).at,
                      cvy_number_text(s.high, 4).at, cvy_number_text(s.median, 4).at);
     else if (row && row->failed) {
-        cvy_text_add(html, "<td title=\"");
-        cvy_html_escape(html, row->failed);
+        cvy_html_add(html, "<td title=\"%s", row->failed);
         cvy_text_add(html, "\">%s</td>", is_too_large(row->failed) ? "does not fit" : "failed");
     } else
         cvy_text_add(html, "<td></td>");
@@ -219,14 +218,10 @@ static void write_head(cvy_study_page *p, const cvy_experiment *e, const struct 
     cvy_text_add(html, "<div class=\"wide\"><table class=\"runs\"><thead><tr>");
     for (int a = 0; a < e->naxis; a++)
         if (strcmp(e->axis[a].name, "framework") != 0) {
-            cvy_text_add(html, "<td>");
-            cvy_html_escape(html, e->axis[a].name);
-            cvy_text_add(html, "</td>");
+            cvy_html_add(html, "<td>%s</td>", e->axis[a].name);
         }
     for (int i = 0; i < t->nname; i++) {
-        cvy_text_add(html, "<td>");
-        cvy_html_escape(html, t->name[i]);
-        cvy_text_add(html, "</td>");
+        cvy_html_add(html, "<td>%s</td>", t->name[i]);
     }
     cvy_text_add(html, t->npeer > 0 ? "<td>convoy to the fastest other</td></tr></thead><tbody>\n"
                                     : "</tr></thead><tbody>\n");
@@ -241,9 +236,7 @@ static void write_rows(cvy_study_page *p, const struct table *t)
         for (const char *at = t->settings.text[i]; *at; at += strcspn(at, "\t"), at += *at == '\t') {
             char value[128];
             snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "\t"), at);
-            cvy_text_add(html, "<td>");
-            cvy_html_escape(html, value);
-            cvy_text_add(html, "</td>");
+            cvy_html_add(html, "<td>%s</td>", value);
         }
         for (int k = 0; k < t->nname; k++)
             add_cell(html, cell[k]);
@@ -261,10 +254,7 @@ static cvy_status write_tables(cvy_study_page *p)
         struct table t = {.nname = 0};
         cvy_status status = fill_table(p, e, &t);
         if (status == CVY_OK && t.settings.count > 0) {
-            cvy_text_add(&p->html, "<section><h2>");
-            cvy_html_escape(&p->html, e->name);
-            cvy_text_add(&p->html, ": ");
-            cvy_html_escape(&p->html, e->show_label);
+            cvy_html_add(&p->html, "<section><h2>%s: %s", e->name, e->show_label);
             cvy_text_add(&p->html,
                          "</h2>\n<p class=\"soft\">Medians over the repeats%s. The range is in the tooltip of "
                          "a cell, and in results.csv.</p>\n",
@@ -291,10 +281,7 @@ static void write_faults(cvy_study_page *p)
         cvy_text_add(&p->html, n++ == 0 ? "<section><h2>What failed</h2>\n<div class=\"wide\"><table class=\"runs\">"
                                           "<thead><tr><td>case</td><td>error</td></tr></thead><tbody>\n<tr><td>"
                                         : "<tr><td>");
-        cvy_html_escape(&p->html, row->first->key);
-        cvy_text_add(&p->html, "</td><td class=\"long\">");
-        cvy_html_escape(&p->html, row->failed);
-        cvy_text_add(&p->html, "</td></tr>\n");
+        cvy_html_add(&p->html, "%s</td><td class=\"long\">%s</td></tr>\n", row->first->key, row->failed);
     }
     if (n > 0)
         cvy_text_add(&p->html, "</tbody></table></div></section>\n");
@@ -307,8 +294,7 @@ static void add_paragraph(cvy_text *html, const char *class, const char *before,
     if (!text)
         return;
     cvy_text_add(html, "<p%s>%s", class, before);
-    cvy_html_escape(html, text);
-    cvy_text_add(html, "</p>\n");
+    cvy_html_add(html, "%s</p>\n", text);
 }
 
 /* The machines, and the versions of the frameworks, of all results. */
@@ -335,9 +321,7 @@ static void write_environment(cvy_study_page *p)
         if (known)
             continue;
         seen[n++] = text;
-        cvy_text_add(&p->html, "<li>");
-        cvy_html_escape(&p->html, text);
-        cvy_text_add(&p->html, "</li>\n");
+        cvy_html_add(&p->html, "<li>%s</li>\n", text);
     }
     cvy_text_add(&p->html, "</ul></section>\n");
 }
@@ -346,9 +330,7 @@ static cvy_status write_page(cvy_study_page *p)
 {
     cvy_text *html = &p->html;
     cvy_page_begin(html, p->spec.title);
-    cvy_text_add(html, "<header><h1>");
-    cvy_html_escape(html, p->spec.title);
-    cvy_text_add(html, "</h1>\n");
+    cvy_html_add(html, "<header><h1>%s</h1>\n", p->spec.title);
     add_paragraph(html, " class=\"verdict\"", "", p->spec.question);
     add_paragraph(html, " class=\"soft\"", "After ", p->spec.source);
     cvy_text_add(html, "</header>\n");

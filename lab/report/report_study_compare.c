@@ -80,12 +80,7 @@ static void add_place(cvy_text *html, const char *name, const cvy_study_page *p)
     const char *cpu = environment ? cvy_tree_text_at(environment, "cpu") : NULL,
                *host = environment ? cvy_tree_text_at(environment, "host") : NULL;
     cvy_text_add(html, "<li>%s: ", name);
-    cvy_html_escape(html, p->folder);
-    cvy_text_add(html, ", ");
-    cvy_html_escape(html, host ? host : "?");
-    cvy_text_add(html, ", ");
-    cvy_html_escape(html, cpu ? cpu : "?");
-    cvy_text_add(html, "</li>\n");
+    cvy_html_add(html, "%s, %s, %s</li>\n", p->folder, host ? host : "?", cpu ? cpu : "?");
 }
 
 static void write_page(cvy_study_page *a, const cvy_study_page *b, const struct change *all, int n)
@@ -95,21 +90,17 @@ static void write_page(cvy_study_page *a, const cvy_study_page *b, const struct 
     for (int i = 0; i < n; i++)
         moved += all[i].moved;
     cvy_page_begin(html, a->spec.title);
-    cvy_text_add(html, "<header><h1>");
-    cvy_html_escape(html, a->spec.title);
-    cvy_text_add(html,
-                 "</h1>\n<p class=\"verdict\">%d of %d cases moved beyond the noise.</p>\n<p class=\"soft\">A case has "
-                 "moved if the ranges over the repeats do not touch and the medians differ by more than %g %%.</p>\n"
-                 "<ul>\n",
-                 moved, n, 100 * MOVED);
+    cvy_html_add(html,
+                 "<header><h1>%s</h1>\n<p class=\"verdict\">%d of %d cases moved beyond the noise.</p>\n<p "
+                 "class=\"soft\">A case has moved if the ranges over the repeats do not touch and the medians differ "
+                 "by more than %g %%.</p>\n<ul>\n",
+                 a->spec.title, moved, n, 100 * MOVED);
     add_place(html, "before", a);
     add_place(html, "after", b);
     cvy_text_add(html, "</ul></header>\n<section><div class=\"wide\"><table class=\"runs\"><thead><tr><td>case</td>"
                        "<td>before</td><td>after</td><td>after to before</td><td></td></tr></thead><tbody>\n");
     for (int i = 0; i < n; i++) {
-        cvy_text_add(html, "<tr><td class=\"long\">");
-        cvy_html_escape(html, all[i].key);
-        cvy_text_add(html, "</td>");
+        cvy_html_add(html, "<tr><td class=\"long\">%s</td>", all[i].key);
         add_spread(html, &all[i].before);
         add_spread(html, &all[i].after);
         cvy_text_add(html, "<td>%.3f</td><td>%s</td></tr>\n", all[i].ratio, all[i].moved ? "moved" : "");

@@ -234,9 +234,7 @@ static cvy_status write_figure(cvy_study_page *p, const cvy_figure *f)
     }
     if (npanel == 0)
         return CVY_OK;
-    cvy_text_add(&p->html, "<section><h2>");
-    cvy_html_escape(&p->html, f->title);
-    cvy_text_add(&p->html, "</h2>\n<div class=\"charts\">\n");
+    cvy_html_add(&p->html, "<section><h2>%s</h2>\n<div class=\"charts\">\n", f->title);
     for (int i = 0; i < npanel; i++)
         CVY_TRY(write_panel(p, f, panel[i], line, nline));
     cvy_text_add(&p->html, "</div></section>\n");

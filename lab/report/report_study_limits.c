@@ -131,14 +131,12 @@ static void add_sentence(cvy_text *html, const struct point *first, const struct
     cvy_text_add(html,
                  "%.1f points of the efficiency are lost. <strong>%.1f of them are %s.</strong> What to try: ", all,
                  CVY_MAX(kernels, most), name);
-    cvy_html_escape(html, kernels > most ? kernels_advice : parts[worst].advice);
-    cvy_text_add(html, ".</p>\n");
+    cvy_html_add(html, "%s.</p>\n", kernels > most ? kernels_advice : parts[worst].advice);
 }
 
 static void write_line(cvy_text *html, const char *name, const struct point *at, int n)
 {
-    cvy_text_add(html, "<h3>");
-    cvy_html_escape(html, name);
+    cvy_html_add(html, "<h3>%s", name);
     cvy_text_add(html, "%s</h3>\n", at[n - 1].is_predicted ? " (predicted)" : "");
     add_sentence(html, &at[0], &at[n - 1]);
     cvy_text_add(html, "<div class=\"wide\"><table class=\"runs\"><thead><tr><td>ranks</td><td>batch</td>"

@@ -37,9 +37,7 @@ static int cut_line(char *line, const char *column[COLUMNS])
 
 static void add_cell(cvy_text *html, const char *text)
 {
-    cvy_text_add(html, "<td>");
-    cvy_html_escape(html, text);
-    cvy_text_add(html, "</td>");
+    cvy_html_add(html, "<td>%s</td>", text);
 }
 
 static void add_row(cvy_text *html, const char *const *column)
@@ -54,9 +52,7 @@ static void add_row(cvy_text *html, const char *const *column)
         cvy_text_add(html, "%.*s to %s", (int)(dots - column[VALUE]), column[VALUE], dots + 2);
     else
         cvy_html_escape(html, column[VALUE]);
-    cvy_text_add(html, " ");
-    cvy_html_escape(html, column[UNIT]);
-    cvy_text_add(html, "</td></tr>\n");
+    cvy_html_add(html, " %s</td></tr>\n", column[UNIT]);
 }
 
 cvy_status cvy_study_published(cvy_study_page *p)

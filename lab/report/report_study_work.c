@@ -74,11 +74,7 @@ static void write_table(cvy_study_page *p, struct work *all, int n)
               "<td>parameters</td><td>multiply-adds of a sample</td><td>first loss</td>"
               "<td>beside convoy</td></tr></thead><tbody>\n");
     for (int i = 0; i < n; i++) {
-        cvy_text_add(html, "<tr><td>");
-        cvy_html_escape(html, all[i].model);
-        cvy_text_add(html, "</td><td>");
-        cvy_html_escape(html, all[i].framework);
-        cvy_text_add(html, "</td>");
+        cvy_html_add(html, "<tr><td>%s</td><td>%s</td>", all[i].model, all[i].framework);
         add_count(html, all[i].parameters);
         add_count(html, all[i].macs);
         cvy_text_add(html, "<td>%s</td>", isfinite(all[i].loss) ? cvy_number_text(all[i].loss, 4).at : "");

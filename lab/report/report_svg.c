@@ -259,19 +259,15 @@ static void draw_axes(struct canvas *v)
     cvy_text_add(v->svg, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px,
                  v->x.to_px, v->y.from_px, v->y.from_px);
     if (c->x_label) {
-        cvy_text_add(v->svg, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">",
-                     (v->x.from_px + v->x.to_px) / 2, v->height - 6);
-        cvy_html_escape(v->svg, c->x_label);
-        cvy_text_add(v->svg, "</text>");
+        cvy_html_add(v->svg, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
+                     (v->x.from_px + v->x.to_px) / 2, v->height - 6, c->x_label);
     }
     if (c->y_label) {
         const double y = (v->y.from_px + v->y.to_px) / 2;
-        cvy_text_add(
-            v->svg,
-            "<text class=\"label\" text-anchor=\"middle\" x=\"13\" y=\"%.1f\" transform=\"rotate(-90 13 %.1f)\">", y,
-            y);
-        cvy_html_escape(v->svg, c->y_label);
-        cvy_text_add(v->svg, "</text>");
+        cvy_html_add(v->svg,
+                     "<text class=\"label\" text-anchor=\"middle\" x=\"13\" y=\"%.1f\" transform=\"rotate(-90 13 "
+                     "%.1f)\">%s</text>",
+                     y, y, c->y_label);
     }
 }
 
@@ -342,8 +338,7 @@ static void add_point(struct canvas *v, const cvy_series *s, int64_t i, const ch
         cvy_text_add(v->svg, " />");
         return;
     }
-    cvy_text_add(v->svg, "><title>");
-    cvy_html_escape(v->svg, s->name);
+    cvy_html_add(v->svg, "><title>%s", s->name);
     cvy_text_add(v->svg, ", %s %s: %s</title></%s>", v->chart->x_what, cvy_number_text(s->x[i], 4).at,
                  cvy_number_text(s->y[i], 4).at, element);
 }
@@ -449,11 +444,10 @@ static double legend(const cvy_chart *c, double left, double right, cvy_text *sv
             const char *kind = s->draw == CVY_DRAW_DASHED ? "dashed" : "swatch";
             cvy_text_add(svg, s->color < 0 ? "<line class=\"%s neutral\"" : "<line class=\"%s c%d\"", kind,
                          s->color % 8);
-            cvy_text_add(
-                svg, " x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" /><text class=\"legend\" x=\"%.1f\" y=\"%.1f\">",
-                x, x + 16, y - 4, y - 4, x + 22, y);
-            cvy_html_escape(svg, s->name);
-            cvy_text_add(svg, "</text>");
+            cvy_html_add(svg,
+                         " x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" /><text class=\"legend\" x=\"%.1f\" "
+                         "y=\"%.1f\">%s</text>",
+                         x, x + 16, y - 4, y - 4, x + 22, y, s->name);
             if (s->draw == CVY_DRAW_LINE && !s->faint && s->n <= DOTS_MAX) {
                 add_dot(&v, s, x + 8, y - 4, 3.2);
                 cvy_text_add(svg, "/>");
@@ -467,21 +461,16 @@ static double legend(const cvy_chart *c, double left, double right, cvy_text *sv
 static void open_figure(cvy_text *html, const char *title, const char *note, const char *size)
 {
     cvy_text_add(html, "<figure class=\"%s\"><figcaption><b>", size);
-    cvy_html_escape(html, title);
-    cvy_text_add(html, "</b>");
+    cvy_html_add(html, "%s</b>", title);
     if (note && note[0]) {
-        cvy_text_add(html, "<span>");
-        cvy_html_escape(html, note);
-        cvy_text_add(html, "</span>");
+        cvy_html_add(html, "<span>%s</span>", note);
     }
     cvy_text_add(html, "</figcaption>");
 }
 
 static void open_svg(cvy_text *html, const char *title, double width, double height)
 {
-    cvy_text_add(html, "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", width, height);
-    cvy_html_escape(html, title);
-    cvy_text_add(html, "\">");
+    cvy_html_add(html, "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"%s\">", width, height, title);
 }
 
 void cvy_chart_write(cvy_text *html, const cvy_chart *chart)
@@ -530,16 +519,12 @@ static void heat_names(cvy_text *html, const cvy_heatmap *m, double left, double
     const int every = (int)CVY_MAX(ceil(9 / cell), 1);
     for (int i = 0; i < m->columns; i += every) {
         const double x = left + (i + 0.5) * cell, y = top - 7;
-        cvy_text_add(html, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" transform=\"rotate(-40 %.1f %.1f)\">", x, y, x,
-                     y);
-        cvy_html_escape(html, m->column_name[i]);
-        cvy_text_add(html, "</text>");
+        cvy_html_add(html, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" transform=\"rotate(-40 %.1f %.1f)\">%s</text>",
+                     x, y, x, y, m->column_name[i]);
     }
     for (int i = 0; i < m->rows; i += every) {
-        cvy_text_add(html, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", left - 7,
-                     top + (i + 0.5) * cell + 4);
-        cvy_html_escape(html, m->row_name[i]);
-        cvy_text_add(html, "</text>");
+        cvy_html_add(html, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>", left - 7,
+                     top + (i + 0.5) * cell + 4, m->row_name[i]);
     }
 }
 
@@ -564,9 +549,7 @@ void cvy_heatmap_write(cvy_text *html, const cvy_heatmap *m)
                          "<rect class=\"cell%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                          "style=\"fill-opacity:%.3f\"><title>",
                          r == c ? " hit" : "", x, y, cell - 1, cell - 1, shade);
-            cvy_html_escape(html, m->row_name[r]);
-            cvy_text_add(html, " → ");
-            cvy_html_escape(html, m->column_name[c]);
+            cvy_html_add(html, "%s → %s", m->row_name[r], m->column_name[c]);
             cvy_text_add(html, ": %s (%s)</title></rect>", value.at, cvy_number_percent(share).at);
             if (cell >= 26)
                 cvy_text_add(html, "<text class=\"%s\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
@@ -574,16 +557,13 @@ void cvy_heatmap_write(cvy_text *html, const cvy_heatmap *m)
         }
     if (m->y_label) {
         const double y = top + m->rows * cell / 2;
-        cvy_text_add(
-            html, "<text class=\"label\" text-anchor=\"middle\" x=\"12\" y=\"%.1f\" transform=\"rotate(-90 12 %.1f)\">",
-            y, y);
-        cvy_html_escape(html, m->y_label);
-        cvy_text_add(html, "</text>");
+        cvy_html_add(html,
+                     "<text class=\"label\" text-anchor=\"middle\" x=\"12\" y=\"%.1f\" transform=\"rotate(-90 12 "
+                     "%.1f)\">%s</text>",
+                     y, y, m->y_label);
     }
     if (m->x_label) {
-        cvy_text_add(html, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">", left - 7, height - 1);
-        cvy_html_escape(html, m->x_label);
-        cvy_text_add(html, "</text>");
+        cvy_html_add(html, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\">%s</text>", left - 7, height - 1, m->x_label);
     }
     cvy_text_add(html, "</svg></figure>\n");
 }

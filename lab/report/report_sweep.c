@@ -165,8 +165,7 @@ static cvy_status importance(cvy_sweep_page *p)
     for (int k = 0; k < s->nkey; k++) {
         double share = NAN;
         CVY_TRY(cvy_sweep_importance(p, k, &share));
-        cvy_text_add(&p->html, "<tr><th>");
-        cvy_html_escape(&p->html, s->key[k]);
+        cvy_html_add(&p->html, "<tr><th>%s", s->key[k]);
         if (isfinite(share))
             cvy_text_add(&p->html, "</th><td>%s</td><td class=\"share\"><i style=\"width:%.1f%%\"></i></td></tr>\n",
                          cvy_number_percent(share).at, 100 * share);
@@ -219,8 +218,7 @@ void cvy_sweep_add_cells(cvy_sweep_page *p, const char *const *text)
 {
     for (int k = 0; k < p->sweep.nkey; k++) {
         cvy_text_add(&p->html, strlen(text[k]) > LONG ? "<td class=\"long\">" : "<td>");
-        cvy_html_escape(&p->html, text[k]);
-        cvy_text_add(&p->html, "</td>");
+        cvy_html_add(&p->html, "%s</td>", text[k]);
     }
 }
 
@@ -247,12 +245,10 @@ static void add_row(cvy_sweep_page *p, const cvy_sweep_row *row)
 static void ranking(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
-    cvy_text_add(
-        &p->html,
-        "<section><h2>Ranking</h2>\n<div class=\"wide\"><table class=\"runs\"><thead><tr><td>rank</td><td>trial</td>"
-        "<td>");
-    cvy_html_escape(&p->html, s->metric);
-    cvy_text_add(&p->html, "</td><td>epochs</td><td>time</td>");
+    cvy_html_add(&p->html,
+                 "<section><h2>Ranking</h2>\n<div class=\"wide\"><table "
+                 "class=\"runs\"><thead><tr><td>rank</td><td>trial</td><td>%s</td><td>epochs</td><td>time</td>",
+                 s->metric);
     cvy_sweep_add_cells(p, s->key);
     cvy_text_add(&p->html, "</tr></thead><tbody>\n");
     for (int i = 0; i < CVY_MIN(s->nrows, ROWS_MAX); i++)
@@ -274,15 +270,11 @@ static void verdict(cvy_sweep_page *p)
         cvy_text_add(&p->html, "No trial has a score.</p>\n");
         return;
     }
-    cvy_text_add(&p->html, "The best of %d trials is trial %d with ", s->nrows, s->row[0].trial);
-    cvy_html_escape(&p->html, s->metric);
-    cvy_text_add(&p->html, " %s: ", cvy_number_text(s->row[0].score, 5).at);
+    cvy_html_add(&p->html, "The best of %d trials is trial %d with %s %s: ", s->nrows, s->row[0].trial, s->metric,
+                 cvy_number_text(s->row[0].score, 5).at);
     for (int k = 0; k < s->nkey; k++) {
         cvy_text_add(&p->html, "%s", k ? ", " : "");
-        cvy_html_escape(&p->html, s->key[k]);
-        cvy_text_add(&p->html, " <b>");
-        cvy_html_escape(&p->html, s->row[0].value[k]);
-        cvy_text_add(&p->html, "</b>");
+        cvy_html_add(&p->html, "%s <b>%s</b>", s->key[k], s->row[0].value[k]);
     }
     cvy_text_add(&p->html, ".</p>\n");
 }
@@ -296,8 +288,7 @@ static void edges(cvy_sweep_page *p)
         if (line.bytes == 0)
             continue;
         cvy_text_add(&p->html, "%s<li>", n++ ? "" : "<ul class=\"notes\">");
-        cvy_html_escape(&p->html, line.data);
-        cvy_text_add(&p->html, "</li>\n");
+        cvy_html_add(&p->html, "%s</li>\n", line.data);
         cvy_text_free(&line);
         line = (cvy_text){0};
     }
@@ -319,8 +310,7 @@ static void errors(cvy_sweep_page *p)
         const int is_failed = strcmp(s->row[i].state, "failed") == 0;
         cvy_text_add(&p->html, "%s<li>trial %d %s: ", n++ ? "" : "<ul class=\"notes\">", s->row[i].trial,
                      is_failed ? "failed" : "failed and then became a copy of another one");
-        cvy_html_escape(&p->html, s->row[i].error);
-        cvy_text_add(&p->html, "</li>\n");
+        cvy_html_add(&p->html, "%s</li>\n", s->row[i].error);
     }
     if (left)
         cvy_text_add(&p->html, "<li>%d more are in " CVY_SWEEP_STATE "</li>\n", left);
@@ -330,14 +320,10 @@ static void errors(cvy_sweep_page *p)
 static void head(cvy_sweep_page *p)
 {
     const cvy_sweep_summary *s = &p->sweep;
-    cvy_text_add(&p->html, "<header><p class=\"over\">convoy sweep</p><h1>");
-    cvy_html_escape(&p->html, s->name);
-    cvy_text_add(&p->html, "</h1>\n");
+    cvy_html_add(&p->html, "<header><p class=\"over\">convoy sweep</p><h1>%s</h1>\n", s->name);
     verdict(p);
-    cvy_text_add(&p->html, "<p class=\"facts\">search <b>");
-    cvy_html_escape(&p->html, s->search[0] ? s->search : "grid");
-    cvy_text_add(&p->html, "</b>, score of the <b>");
-    cvy_html_escape(&p->html, s->score_of);
+    cvy_html_add(&p->html, "<p class=\"facts\">search <b>%s</b>, score of the <b>%s", s->search[0] ? s->search : "grid",
+                 s->score_of);
     cvy_text_add(&p->html, "</b> epoch, a %s score is better, %d trial%s a score, %d failed</p>\n",
                  s->higher ? "higher" : "lower", s->nranked, s->nranked == 1 ? " has" : "s have", s->nfailed);
     edges(p);

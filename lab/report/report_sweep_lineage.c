@@ -111,11 +111,10 @@ static void draw_epochs(cvy_sweep_page *p, const lineage *l)
     for (int i = 0; i < n; i++)
         cvy_text_add(&p->html, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
                      x_of(l, first + i * step), CVY_SWEEP_BOTTOM + 17, cvy_number_count(first + i * step).at);
-    cvy_text_add(&p->html, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">epoch</text>",
-                 (LEFT + RIGHT) / 2, CVY_SWEEP_HEIGHT - 3);
-    cvy_text_add(&p->html, "<text class=\"label\" x=\"4\" y=\"30\">");
-    cvy_html_escape(&p->html, p->sweep.metric);
-    cvy_text_add(&p->html, "</text>");
+    cvy_html_add(&p->html,
+                 "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">epoch</text><text class=\"label\" "
+                 "x=\"4\" y=\"30\">%s</text>",
+                 (LEFT + RIGHT) / 2, CVY_SWEEP_HEIGHT - 3, p->sweep.metric);
 }
 
 static void chart(cvy_sweep_page *p, const lineage *l)

@@ -67,9 +67,7 @@ static void add_text(cvy_sweep_page *p, const char *class, const char *anchor, d
     cvy_text_add(&p->html, "<text class=\"%s\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, anchor, x, y);
     cvy_html_escape(&p->html, cut);
     if (text[shown]) {
-        cvy_text_add(&p->html, "<title>");
-        cvy_html_escape(&p->html, text);
-        cvy_text_add(&p->html, "</title>");
+        cvy_html_add(&p->html, "<title>%s</title>", text);
     }
     cvy_text_add(&p->html, "</text>");
 }

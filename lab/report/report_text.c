@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,15 +43,40 @@ void cvy_html_escape(cvy_text *html, const char *text)
     }
 }
 
+void cvy_html_add(cvy_text *html, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    while (*fmt) {
+        char number[16]; /* the format of one, such as "%.3g" */
+        const size_t plain = strcspn(fmt, "%");
+        cvy_text_add_bytes(html, fmt, plain);
+        fmt += plain;
+        const size_t n = *fmt ? 2 + strspn(fmt + 1, ".0123456789l") : 0;
+        snprintf(number, sizeof number, "%.*s", (int)n, fmt);
+        fmt += n;
+        if (n == 0)
+            break;
+        switch (fmt[-1]) {
+        case 's': cvy_html_escape(html, va_arg(args, const char *)); break;
+        case 'd':
+            if (n > 3 && fmt[-2] == 'l')
+                cvy_text_add(html, number, va_arg(args, long long));
+            else
+                cvy_text_add(html, number, va_arg(args, int));
+            break;
+        case '%': cvy_text_add(html, "%%"); break;
+        default: cvy_text_add(html, number, va_arg(args, double)); break;
+        }
+    }
+    va_end(args);
+}
+
 void cvy_html_picture(cvy_text *html, const char *picture, const char *alt)
 {
     if (!picture || strncmp(picture, "data:image/png;base64,", 22) != 0)
         return;
-    cvy_text_add(html, "<img alt=\"");
-    cvy_html_escape(html, alt);
-    cvy_text_add(html, "\" src=\"");
-    cvy_html_escape(html, picture);
-    cvy_text_add(html, "\"/>");
+    cvy_html_add(html, "<img alt=\"%s\" src=\"%s\"/>", alt, picture);
 }
 
 void cvy_html_sample(cvy_text *html, const cvy_tree *sample)
@@ -60,11 +86,7 @@ void cvy_html_sample(cvy_text *html, const cvy_tree *sample)
         cvy_text_add(html, "<span>sample %s</span>", cvy_number_count(cvy_tree_real_at(sample, "sample")).at);
         return;
     }
-    cvy_text_add(html, "<span title=\"");
-    cvy_html_escape(html, name);
-    cvy_text_add(html, "\">");
-    cvy_html_escape(html, slash && slash[1] ? slash + 1 : name);
-    cvy_text_add(html, "</span>");
+    cvy_html_add(html, "<span title=\"%s\">%s</span>", name, slash && slash[1] ? slash + 1 : name);
 }
 
 /* ---- numbers ---- */
