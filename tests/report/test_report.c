@@ -322,6 +322,15 @@ static void numbers(void)
     EXPECT_TEXT(cvy_number_percent(0.0004).at, "0.04 %");
 }
 
+static void texts_are_escaped(void)
+{
+    cvy_text html = {0};
+    cvy_html_add(&html, "<b>%s</b> %d of %lld, %.1f%% or %g%s", "a<b>&\x01\"", -3, (long long)1 << 40, 12.34, 0.5, "");
+    EXPECT_OK(html.status);
+    EXPECT_TEXT(html.data, "<b>a&lt;b&gt;&amp;&quot;</b> -3 of 1099511627776, 12.3% or 0.5");
+    cvy_text_free(&html);
+}
+
 int main(void)
 {
     TEST_WITH(begin, whole_run, end);
@@ -333,5 +342,6 @@ int main(void)
     TEST_WITH(begin, out_of_memory, end);
     TEST(ticks);
     TEST(numbers);
+    TEST(texts_are_escaped);
     return test_end();
 }
