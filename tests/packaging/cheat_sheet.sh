@@ -27,7 +27,7 @@ awk -F '\t' '
                     verb = word[k + 1]
                     checked++
                     launched = 1
-                    if (!(verb in verbs))
+                    if (!(verb in verbs) && verb != "help")
                         print "there is no verb " verb
                 } else if (word[k] ~ /^--[a-z]/ && (launched || word[1] == "..." || words == 1)) {
                     checked++
