@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Which instructions of recent processors the compiler and the assembler know. Kernels that need others are left out, and
+# What the compiler can do, and which instructions of recent processors it and the assembler know. Kernels that need others are left out, and
 # `convoy info` says so. The processor that convoy runs on is asked at run time (src/base/machine/base_isa.h).
+include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
+
+# Functions that may leave the library are inlined within their file all the same, and called directly.
+set(CONVOY_NO_INTERPOSITION)
+check_c_compiler_flag(-fno-semantic-interposition CONVOY_HAS_NO_INTERPOSITION)
+if(CONVOY_HAS_NO_INTERPOSITION)
+    set(CONVOY_NO_INTERPOSITION -fno-semantic-interposition)
+endif()
 
 # convoy_instructions(VARIABLE target statements): VARIABLE becomes 1 if a function for that target can be built, else 0.
 function(convoy_instructions variable target statements)

@@ -23,8 +23,8 @@ if(CONVOY_MPI_IS_OPEN_MPI AND CONVOY_MPI_VARIANT STREQUAL "mpich" OR NOT CONVOY_
 endif()
 
 set(convoy_variant_folder "${CMAKE_INSTALL_LIBDIR}/convoy/${CONVOY_MPI_VARIANT}")
-add_library(convoy_module MODULE $<TARGET_OBJECTS:convoy_cmd>)
-target_link_libraries(convoy_module PRIVATE convoy_shared m ${CONVOY_TIMERS})
+add_library(convoy_module MODULE $<TARGET_OBJECTS:convoy_cmd> ${convoy_lab_objects})
+target_link_libraries(convoy_module PRIVATE convoy_shared Threads::Threads $<TARGET_NAME_IF_EXISTS:OpenMP::OpenMP_C> m ${CONVOY_TIMERS})
 set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN")
 
 # The loader's choice looks at the processes above this one, as the command does.

@@ -24,6 +24,7 @@ mpiexec -n 2 build/release/convoy train examples/collider.yaml --out "$run"
 trained=$(date +%s)
 mpiexec -n 2 build/release/convoy test "$run"
 build/release/collider "$run"
+build/release/convoy report "$run"
 
 cat <<END
 

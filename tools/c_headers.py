@@ -158,7 +158,7 @@ def parse(api, path, known):
             api.constants.append((match.group(1), int(number.group(1))))
         declare("macro", match.group(1), match)
     found = [f for f in found if f[1].doc]  # CVY_API and the like
-    text = re.sub(r"^\s*#(.*\\\n)*.*$|^CVY_\w+_STRUCT\(\w+\)$|extern \"C\" \{", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.M)
+    text = re.sub(r"^\s*#(.*\\\n)*.*$|^CVY_\w+_STRUCT\(\w+\)$|^CVY_(BEGIN|END)_DECLS$", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.M)
     for match in PUBLIC.finditer(text):
         part = match.groupdict()
         if part["enum"] is not None or part["plain"] is not None:

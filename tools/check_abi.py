@@ -23,7 +23,7 @@ from c_headers import FUNCTION_POINTER, ROOT, parse_all, without_names
 
 
 def version_node(api):
-    """The version of the symbols, which cmake/exports.map.in gives them: that of an ABI (docs/reference/policy.md)."""
+    """The version of the symbols, which tools/list_exports.sh gives them: that of an ABI (docs/reference/policy.md)."""
     known = dict(api.constants)
     major, minor = known["CVY_VERSION_MAJOR"], known["CVY_VERSION_MINOR"]
     return f"{major}.{minor}" if major == 0 else str(major)

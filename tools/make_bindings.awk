@@ -240,7 +240,7 @@ function read_header(path,   line, continued, part, other) {
             continued = line ~ /\\ *$/
             if (split(trimmed(line), part, " ") == 3 && part[1] == "#define" && part[2] ~ /^CVY_[A-Z_0-9]+$/ && part[3] ~ /^\(?-?[0-9]+\)?$/)
                 add_constant(part[2], number(part[3]))
-        } else if (line !~ /extern "C" \{/ && line !~ /^CVY_[A-Z]+_STRUCT\([A-Za-z_0-9]+\) ?$/ && !(line ~ /^\} ?$/ && depth == 0))
+        } else if (line !~ /^CVY_(BEGIN|END)_DECLS ?$/ && line !~ /^CVY_[A-Z]+_STRUCT\([A-Za-z_0-9]+\) ?$/ && !(line ~ /^\} ?$/ && depth == 0))
             add_line(line)
     }
     close(path)

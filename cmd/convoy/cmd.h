@@ -1,6 +1,6 @@
 /*
- * cmd.h: the convoy command. Each verb (subcommand) has one file and one entry in main.c. It uses only the public
- * headers of libconvoy.
+ * cmd.h: the convoy command. Each verb (subcommand) has one file and one entry in main.c. It uses the public
+ * headers of libconvoy and, of the laboratory, the headers lab/<folder>/<folder>.h.
  *
  * A verb has its own struct for its options, `verb_options`, and a table with one row for each option. A row has the
  * offset of the field which the option fills. The parser and --help both work from these rows.
@@ -214,11 +214,6 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out);
  * scheduler's variables; 0 if unknown. *source_out: which of them it is, or NULL. Returns 0, or the exit code after it
  * has printed a message. */
 int cmd_end_time(const char *walltime, double begin, double *end_out, const char **source_out);
-
-/* ---- cmd_site.c ---- */
-/* Finds and reads the site file. Returns 0, or the exit code after it has printed a message. The caller destroys the
- * site, which owns the strings of *about_out. */
-int cmd_open_site(cvy_site **site_out, cvy_site_about *about_out);
 
 /* A file that exists already is replaced only by --force. Returns 0, or the exit code after it has printed a message.
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd_bench.h"
+#include "measure/measure.h"
 
 typedef cmd_bench_options verb_options;
 

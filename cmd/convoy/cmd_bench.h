@@ -7,6 +7,7 @@
 #define CMD_BENCH_H
 
 #include "cmd_step.h"
+#include "measure/measure.h"
 
 typedef struct cmd_bench_options {
     cmd_step step;

@@ -18,6 +18,7 @@
 #include "cmd_launch.h"
 #include "cmd_machine.h"
 #include "cmd_mpi.h"
+#include "measure/measure.h"
 
 #define RESULTS_MAX 256
 

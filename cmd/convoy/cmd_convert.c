@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options { /* for both verbs */
     const char *format, *format_options;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "health/health.h"
+#include "measure/measure.h"
 
 typedef struct verb_options {
     const char *max, *out, *platform;

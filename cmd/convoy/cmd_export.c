@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     const char *checkpoint, *outputs, *job, *net;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_import.c: `convoy import`: writes a solver or a network of Caffe as a job. */
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     const char *out;

@@ -8,6 +8,10 @@
 
 #include "cmd.h"
 #include "cmd_machine.h"
+#if CVY_HAVE_LAB
+#include "cmd_site.h"
+#include "files/files.h"
+#endif
 
 enum { WARNING_BYTES = 1024 };
 
@@ -71,6 +75,7 @@ static void print_pairs(const char *text, int json, int first)
     }
 }
 
+#if CVY_HAVE_LAB
 /* A site file with an error does not keep `convoy info` from saying the rest. */
 static void print_site(int json)
 {
@@ -86,6 +91,19 @@ static void print_site(int json)
     print_pair("site", 4, text, json, 0);
     cvy_site_destroy(&site);
 }
+
+/* Which data formats this build reads and writes. Returns the exit code. */
+static int print_formats(int json)
+{
+    char *formats = NULL;
+    const cvy_status status = cvy_run_formats(&formats);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    print_pairs(formats, json, 0);
+    cvy_text_release(&formats);
+    return 0;
+}
+#endif
 
 static void keep_warning(void *text, cvy_log_level level, const char *line)
 {
@@ -112,16 +130,17 @@ static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
     char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
-    char *formats = NULL;
     cmd_cores mine;
-    const cvy_status status = cvy_run_formats(&formats);
-    if (status != CVY_OK)
-        return cmd_outcome(status);
     if (o->json)
         putchar('{');
     print_pairs(cvy_build_info(), o->json, 1);
-    print_pairs(formats, o->json, 0);
-    cvy_text_release(&formats);
+#if CVY_HAVE_LAB
+    const int code = print_formats(o->json);
+    if (code)
+        return code;
+#else
+    print_pair("laboratory", 10, "none: built with CONVOY_WITH_LAB=OFF", o->json, 0);
+#endif
     mpi_library(library);
     cpu_name(cpu, sizeof cpu);
     snprintf(cores, sizeof cores, "%d of %ld usable", cmd_cores_get(0, &mine) ? cmd_cores_count(&mine) : 1,
@@ -130,7 +149,9 @@ static int run(const cmd_line *line)
     print_pair("cpu", 3, cpu, o->json, 0);
     print_pair("cores", 5, cores, o->json, 0);
     print_threads(o->json);
+#if CVY_HAVE_LAB
     print_site(o->json);
+#endif
     if (o->json)
         cmd_say("}\n");
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_inspect.c: `convoy inspect`: prints what a file or folder holds. */
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     int verify, stats;

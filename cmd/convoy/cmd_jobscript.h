@@ -8,6 +8,7 @@
 #define CMD_JOBSCRIPT_H
 
 #include "cmd.h"
+#include "cmd_site.h"
 
 /* What the command line asks for. NULL and 0: what the site file says. */
 typedef struct jobscript_request {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_keys.c: `convoy keys`: lists every key of the job file. */
 #include "cmd.h"
+#include "files/files.h"
 
 static int run(const cmd_line *line)
 {

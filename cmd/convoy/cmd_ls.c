@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_ls.c: `convoy ls`: lists the runs below a folder. */
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     int json;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_models.c: `convoy models`: lists the networks of the zoo, and the layers that a job file may use. */
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     int layers;

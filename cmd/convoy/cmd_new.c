@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_new.c: `convoy new`: prints a job for a data set. */
 #include "cmd.h"
+#include "files/files.h"
 
 typedef struct verb_options {
     const char *task;

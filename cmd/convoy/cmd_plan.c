@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd_step.h"
+#include "predict/predict.h"
 
 typedef struct verb_options {
     cmd_step step; /* used for a network only */

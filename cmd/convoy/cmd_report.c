@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_report.c: `convoy report`: writes the report page of a run again, or a page that compares several runs. */
 #include "cmd.h"
+#include "report/report.h"
 
 typedef struct verb_options {
     const char *out;

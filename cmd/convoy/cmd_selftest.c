@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "health/health.h"
 
 typedef struct verb_options {
     const char *out, *only;

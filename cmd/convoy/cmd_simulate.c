@@ -15,6 +15,7 @@
 #include "cmd_launch.h"
 #include "cmd_mpi.h"
 #include "cmd_simulate.h"
+#include "predict/predict.h"
 
 /* Kernel times are scaled by one factor, which says little about a machine that is so many times faster. */
 #define FAR_FASTER 10.0

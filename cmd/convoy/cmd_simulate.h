@@ -8,6 +8,7 @@
 #define CMD_SIMULATE_H
 
 #include "cmd_bench.h"
+#include "predict/predict.h"
 
 enum { CMD_SIMULATED_COUNTS = 64, CMD_SIMULATE_PATH = 1024 };
 

@@ -14,6 +14,7 @@
 
 #include "cmd_machine.h"
 #include "cmd_simulate.h"
+#include "measure/measure.h"
 
 #define TIMES "times.json"
 enum { WORDS_MAX = 512 };

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cmd_simulate.h"
+#include "measure/measure.h"
 
 /* An axis on which no rank waits has no time. */
 static double or_zero(double ms)

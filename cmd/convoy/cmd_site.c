@@ -1,8 +1,9 @@
 /*
- * cmd_site.c: the site file, as the library finds it from the place of this command.
+ * cmd_site.c: see cmd_site.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "cmd_site.h"
 #include "cmd.h"
 #include "cmd_machine.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_step.c: see cmd_step.h. */
 #include "cmd_step.h"
+#include "measure/measure.h"
 
 #include <string.h>
 

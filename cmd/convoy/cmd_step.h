@@ -7,6 +7,7 @@
 #define CMD_STEP_H
 
 #include "cmd.h"
+#include "measure/measure.h"
 
 typedef struct cmd_step {
     const char *model_options, *mode, *kernels, *passes_off, *planning, *trace;

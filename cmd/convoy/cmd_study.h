@@ -4,6 +4,7 @@
 #define CMD_STUDY_H
 
 #include "cmd.h"
+#include "study/study.h"
 
 typedef struct cmd_study_options {
     const char *out, *frameworks, *frameworks_folder;

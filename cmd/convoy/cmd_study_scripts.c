@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "cmd_jobscript.h"
+#include "cmd_site.h"
 #include "cmd_study.h"
+#include "study/study.h"
 
 enum { NODES_MAX = 256, PATH_ROOM = 4096 };
 

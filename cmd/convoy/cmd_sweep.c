@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "cmd.h"
+#include "report/report.h"
+#include "sweep/sweep.h"
 
 enum { ROWS = 20 }; /* of the ranking on the terminal */
 

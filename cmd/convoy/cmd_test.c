@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cmd.h"
+#include "cmd_lab.h"
 
 typedef struct verb_options {
     const char *data, *job, *calibrate_on;
@@ -19,8 +19,8 @@ static void renew_report(const char *target)
     struct stat s;
     char checkpoints[4096];
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", target);
-    if (stat(checkpoints, &s) == 0 && S_ISDIR(s.st_mode) && cvy_report_write(target) != CVY_OK)
-        cmd_note("convoy: warning: the report was not renewed: %s\n", cvy_error_text());
+    if (stat(checkpoints, &s) == 0 && S_ISDIR(s.st_mode))
+        cmd_page_write(target, "the report was not renewed");
 }
 
 /* ---- the scores as text ---- */
@@ -89,71 +89,6 @@ static void print_calibration(const cvy_calibration_result *c)
     cmd_say("%-20s  %8.4f  %8.4f\n\n", "ece", c->ece_before, c->ece_after);
 }
 
-/* ---- ensembles ---- */
-
-static int score_width(const char *metric)
-{
-    const int n = (int)strlen(metric);
-    return n > 9 ? n : 9;
-}
-
-static void print_row(const cvy_ensemble_scores *s, int width, const char *name, const double *value)
-{
-    cmd_say("%-*s", width, name);
-    for (int i = 0; i < s->nmetric; i++)
-        if (isnan(value[i]))
-            cmd_say("  %*s", score_width(s->metric[i]), "undefined");
-        else
-            cmd_say("  %*.5g", score_width(s->metric[i]), value[i]);
-    putchar('\n');
-}
-
-/* A row for each member, their mean and standard deviation, then the ensemble. */
-static void print_ensemble(const cvy_ensemble_scores *s)
-{
-    int width = (int)strlen("deviation");
-    for (int m = 0; m < s->nmember; m++)
-        width = (int)strlen(s->member[m]) > width ? (int)strlen(s->member[m]) : width;
-    cmd_say("%lld samples\n%-*s", (long long)s->samples, width, "");
-    for (int i = 0; i < s->nmetric; i++)
-        cmd_say("  %*s", score_width(s->metric[i]), s->metric[i]);
-    putchar('\n');
-    for (int m = 0; m < s->nmember; m++)
-        print_row(s, width, s->member[m], s->value + m * s->nmetric);
-    if (s->nmember > 1) {
-        print_row(s, width, "mean", s->mean);
-        print_row(s, width, "deviation", s->spread);
-    }
-    print_row(s, width, "ensemble", s->value + s->nmember * s->nmetric);
-}
-
-static void write_page(const cmd_line *line)
-{
-    if (line->narg != 1)
-        return;
-    if (cvy_report_ensemble(line->arg[0]) != CVY_OK)
-        cmd_note("convoy: warning: the page was not renewed: %s\n", cvy_error_text());
-}
-
-static int test_ensemble(const cmd_line *line, cvy_context *context)
-{
-    const verb_options *o = line->options;
-    cvy_ensemble_scores scores = {.size = sizeof scores};
-    char *json = NULL;
-    const cvy_status status =
-        cvy_run_test_ensemble(context, line->arg, line->narg, o->data, !o->no_calibration, &scores);
-    int code = status == CVY_OK ? 0 : cmd_outcome(status);
-    if (status == CVY_OK && cvy_context_rank(context) == 0) {
-        write_page(line);
-        if (o->json)
-            code = cmd_print(cvy_ensemble_scores_json(&scores, &json), &json);
-        else
-            print_ensemble(&scores);
-    }
-    cvy_ensemble_scores_release(&scores);
-    return code;
-}
-
 /* ---- the verb ---- */
 
 static int test(const cmd_line *line, cvy_context *context, void *user)
@@ -165,8 +100,8 @@ static int test(const cmd_line *line, cvy_context *context, void *user)
     cvy_calibration_result c = {.size = sizeof c};
     char *json = NULL;
     int code = 0;
-    if (line->narg > 1 || cvy_is_ensemble(line->arg[0]))
-        return test_ensemble(line, context);
+    if (cmd_is_ensemble(line))
+        return cmd_test_ensemble(line, context, o->data, !o->no_calibration, o->json);
     if (o->calibrate || o->calibrate_on) {
         const cvy_status fitted = cvy_run_calibrate(context, line->arg[0], o->calibrate_on, &c);
         if (fitted != CVY_OK)
@@ -196,7 +131,7 @@ static int refuse(const char *why)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
-    const int is_ensemble = line->narg > 1 || cvy_is_ensemble(line->arg[0]);
+    const int is_ensemble = cmd_is_ensemble(line);
     if (o->sets.count && !o->job)
         return refuse("--set overrides keys of a job file: give --job too");
     if (is_ensemble && (o->calibrate || o->calibrate_on))

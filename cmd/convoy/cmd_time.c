@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_time.c: `convoy time`: shows where the time of a step goes, with one row per layer. */
 #include "cmd_step.h"
+#include "measure/measure.h"
 
 typedef struct verb_options {
     cmd_step step;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "cmd.h"
+#include "cmd_lab.h"
 
 typedef struct verb_options {
     const char *out, *plan_file, *walltime, *on_signal, *progress, *solver, *weights, *snapshot, *profile;
@@ -19,7 +19,7 @@ typedef struct verb_options {
 struct training {
     cmd_sets sets; /* those of the profile, then those of the command line, which win */
     cmd_ranks ranks;
-    cvy_profile profile;
+    int profile_ranks; /* of a node; 0: there is no profile */
     cvy_train_control *control;
     double end_time;
     const char *end_source;
@@ -28,8 +28,7 @@ struct training {
 
 static void print_end(cvy_status status, const cvy_train_result *r)
 {
-    if (cvy_report_write(r->out) != CVY_OK)
-        cmd_note("convoy: warning: no report: %s\n", cvy_error_text());
+    const int has_page = cmd_page_write(r->out, "no report");
     cmd_say("%s after %lld steps, %.1f s", status == CVY_STOPPED ? "stopped" : "done", (long long)r->steps, r->seconds);
     if (isfinite(r->train_loss))
         cmd_say("; train loss %.4g", r->train_loss);
@@ -40,25 +39,19 @@ static void print_end(cvy_status status, const cvy_train_result *r)
         cmd_put_word(stdout, r->out);
         cmd_say(" --resume\n");
     } else {
-        cmd_say("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
+        cmd_say("\nthe run is in %s: %s`convoy test ", r->out, has_page ? "report.html shows it; " : "");
         cmd_put_word(stdout, r->out);
         cmd_say("%s` scores it\n", r->has_test ? "" : " --data DATA");
     }
 }
 
-static int print_json(const char *folder)
-{
-    char *text = NULL;
-    return cmd_print(cvy_report_json(folder, &text), &text);
-}
-
 static void check_ranks(const struct training *t, const verb_options *o, const cvy_context *context)
 {
     const int n = cvy_context_nranks(context);
-    if (o->profile && n % t->profile.ranks != 0 && cvy_context_rank(context) == 0)
+    if (t->profile_ranks && n % t->profile_ranks != 0 && cvy_context_rank(context) == 0)
         cmd_note("convoy: warning: %s is for %d ranks on each node, and this training has %d: start it with "
                  "mpiexec -n %d\n",
-                 o->profile, t->profile.ranks, n, t->profile.ranks);
+                 o->profile, t->profile_ranks, n, t->profile_ranks);
 }
 
 static int train(const cmd_line *line, cvy_context *context, void *user)
@@ -86,7 +79,7 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
     if (status >= 0 && cvy_context_rank(context) == 0)
         print_end(status, &result);
     if (o->json && status == CVY_OK && cvy_context_rank(context) == 0)
-        return print_json(result.out);
+        return cmd_page_json(result.out);
     /* an allocation that is too short for a step would be asked for again and again */
     if (status == CVY_STOPPED && o->resume && result.new_steps == 0) {
         if (cvy_context_rank(context) == 0)
@@ -102,18 +95,13 @@ static int train(const cmd_line *line, cvy_context *context, void *user)
 /* What the command line says counts more than the profile. */
 static int take_profile(struct training *t, const verb_options *o)
 {
-    cvy_profile *p = &t->profile;
-    int code = 0;
-    p->size = sizeof *p;
-    if (o->profile && cvy_profile_read(o->profile, p) != CVY_OK)
-        return cmd_outcome(CVY_E_CONFIG);
-    for (int i = 0; i < p->nkeys && !code; i++)
-        code = cmd_sets_add(&t->sets, p->key[i]);
+    int threads = 0;
+    int code = o->profile ? cmd_profile_read(o->profile, &t->sets, &t->profile_ranks, &threads) : 0;
     for (int i = 0; i < o->sets.count && !code; i++)
         code = cmd_sets_add(&t->sets, o->sets.word[i]);
     t->ranks = o->ranks;
     if (t->ranks.threads == 0)
-        t->ranks.threads = p->threads;
+        t->ranks.threads = threads;
     return code;
 }
 

@@ -6,6 +6,8 @@
 
 #include "cmd_machine.h"
 #include "cmd_study.h"
+#include "report/report.h"
+#include "study/study.h"
 
 enum { PATH_ROOM = 4096 };
 

@@ -107,6 +107,10 @@ static int run(int argc, char **argv)
     const cmd_verb *verb = find_verb(asks ? argv[2] : first);
     if (!verb)
         return CMD_EXIT_USAGE;
+    if (!verb->run) {
+        cmd_error("`convoy %s` is not in this build: it was configured with CONVOY_WITH_LAB=OFF", verb->name);
+        return CMD_EXIT_FAULT;
+    }
     for (int i = 2; i < argc; i++)
         if (asks || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             if (cmd_launch_rank() == 0)

@@ -4,8 +4,8 @@
  *     collider RUN                        compares the network of a run folder with three baselines on the test events
  *     collider --features SOURCE FILE     writes the ten features of a data set's events as comma-separated text
  *
- * The baselines are fitted to the run's training events. The program prints a table, writes RUN/analysis.json and
- * renews RUN/report.html. It uses convoy's public interface alone: data sets, predictions, the report.
+ * The baselines are fitted to the run's training events. The program prints a table and writes RUN/analysis.json, which
+ * `convoy report RUN` shows. It uses convoy's public interface alone: data sets and predictions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -57,7 +57,6 @@ static void analyse(cvy_context *context, const char *run)
     print_table(&a);
     check(cvy_run_checkpoint(run, &checkpoint));
     write_analysis(&a, checkpoint, run);
-    check(cvy_report_write(run));
     for (int i = 0; i < BASELINES; i++)
         classifier_free(&a.baseline[i]);
     classifier_free(&a.network);

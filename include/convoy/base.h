@@ -26,10 +26,14 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Around the declarations of a header. */
 #ifdef __cplusplus
-extern "C" {
+#define CVY_BEGIN_DECLS extern "C" {
+#define CVY_END_DECLS }
+#else
+#define CVY_BEGIN_DECLS
+#define CVY_END_DECLS
 #endif
-
 #if defined(__GNUC__)
 #define CVY_API __attribute__((visibility("default")))
 #define CVY_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
@@ -40,9 +44,11 @@ extern "C" {
 #define CVY_MUST_CHECK
 #endif
 
+CVY_BEGIN_DECLS
+
 /** The version of these headers. Compare cvy_version_number(), the version of the library, with CVY_VERSION_NUMBER. */
 #define CVY_VERSION_MAJOR 0
-#define CVY_VERSION_MINOR 2
+#define CVY_VERSION_MINOR 3
 #define CVY_VERSION_PATCH 0
 /** major * 10000 + minor * 100 + patch, for #if. */
 #define CVY_VERSION_NUMBER (CVY_VERSION_MAJOR * 10000 + CVY_VERSION_MINOR * 100 + CVY_VERSION_PATCH)
@@ -210,7 +216,5 @@ CVY_API int cvy_context_threads(const cvy_context *context);
 /** What this build contains, one line with a key and a value for each item; static. Collective: no. */
 CVY_API const char *cvy_build_info(void);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

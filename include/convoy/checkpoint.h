@@ -20,9 +20,7 @@
 
 #include <convoy/program.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** What to save; zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_checkpoint_opts {
@@ -78,45 +76,5 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_checkpoint_write(cvy_program *program, con
 CVY_API CVY_MUST_CHECK cvy_status cvy_checkpoint_read(cvy_program *program, const char *folder, const char *which,
                                                       cvy_checkpoint_about *about_out);
 
-/** A checkpoint in a folder. */
-typedef struct cvy_checkpoint_entry {
-    /** "step-00001234", as cvy_checkpoint_read() accepts it. */
-    const char *name;
-    /** Training steps done. */
-    int64_t step;
-    /** 1: it is recorded as the best one. */
-    int is_best;
-    /** 1: the hashes of all its files agree; 0: it is damaged; -1: this was not checked. */
-    int is_valid;
-} cvy_checkpoint_entry;
-
-/** The checkpoints of a folder. Set size; the library fills the rest. */
-typedef struct cvy_checkpoint_entries {
-    size_t size;
-    /** [count], the newest first; valid until the release. */
-    const cvy_checkpoint_entry *at;
-    int64_t count;
-    /** Private to the library. A size that ends before this field is refused. */
-    void *owned;
-} cvy_checkpoint_entries;
-CVY_SIZED_STRUCT(cvy_checkpoint_entries)
-
-/**
- * cvy_checkpoint_list - which checkpoints a folder holds
- * @folder: as in cvy_checkpoint_opts; a folder that does not exist holds none
- * @check: 1: all files are read, to tell which checkpoints are valid; 0: only the names are read
- * @entries_out: the caller releases it by cvy_checkpoint_entries_release()
- *
- * A checkpoint that is being written or deleted is not listed. A damaged one is not a fault of the call. Collective:
- * no. Any thread may call it. Errors: CVY_E_ARGUMENT, CVY_E_IO (the folder cannot be read), CVY_E_MEMORY; a fault
- * leaves the struct as it was.
- */
-CVY_API CVY_MUST_CHECK cvy_status cvy_checkpoint_list(const char *folder, int check,
-                                                      cvy_checkpoint_entries *entries_out);
-/** Releases what the struct holds and empties it, except for its size; it may be empty already. Collective: no. */
-CVY_API void cvy_checkpoint_entries_release(cvy_checkpoint_entries *entries);
-
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -5,11 +5,7 @@
 
 #include <convoy/base.h>
 #include <convoy/checkpoint.h>
-#include <convoy/convert.h>
 #include <convoy/data.h>
-#include <convoy/doctor.h>
-#include <convoy/experiment.h>
-#include <convoy/inspect.h>
 #include <convoy/job.h>
 #include <convoy/metric.h>
 #include <convoy/model.h>
@@ -18,13 +14,9 @@
 #include <convoy/partition.h>
 #include <convoy/program.h>
 #include <convoy/reducer.h>
-#include <convoy/report.h>
 #include <convoy/schedule.h>
 #include <convoy/score.h>
-#include <convoy/site.h>
 #include <convoy/stream.h>
-#include <convoy/study.h>
-#include <convoy/sweep.h>
 #include <convoy/train.h>
 
 #endif

@@ -21,9 +21,7 @@
 
 #include <convoy/program.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** An open data set. Several loaders may use it at a time. */
 typedef struct cvy_data cvy_data;
@@ -176,7 +174,5 @@ CVY_API int64_t cvy_data_loader_steps(const cvy_data_loader *loader);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -1,6 +1,5 @@
 /*
- * convoy/job.h: job files: where a job comes from, what it asks for, the list of all keys, and jobs that are made from
- * data, from networks of the zoo and from solvers of Caffe.
+ * convoy/job.h: job files: where a job comes from, and what it asks for.
  *
  * A job file describes a whole training: data, network, optimiser, output. cvy_run_train() and the other calls named
  * cvy_run_* take one. docs/reference/job-file.md lists the keys.
@@ -12,9 +11,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** Where a job comes from and what overrides it. Zero-initialise, set size. All strings are borrowed for the call. */
 typedef struct cvy_job_source {
@@ -27,7 +24,7 @@ typedef struct cvy_job_source {
     const char *const *sets;
     int nsets;
     /** A solver of Caffe, or the text of a network of Caffe: the job is made of it. NULL: the job is in path or text.
-     * cvy_run_import() writes the same job into a file. */
+     * `convoy import` writes the same job into a file. */
     const char *caffe;
     /** With `caffe`: a caffemodel with the first weights, and a solverstate to continue from; NULL: none. */
     const char *caffe_weights, *caffe_state;
@@ -72,66 +69,5 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_read_job(const cvy_job_source *job, in
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_job_value(const cvy_job_source *job, const char *key, char **text_out);
 
-/**
- * cvy_run_keys - all keys of the job file with types, defaults and help
- * @text_out: the text; the caller releases it with cvy_text_release()
- *
- * Collective: no. Threads: any. Errors: CVY_E_MEMORY.
- */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_keys(char **text_out);
-
-/**
- * cvy_run_new_job - a job with comments that trains a network on a data set
- * @source: a path, or a map in YAML: {path: ..., format: ..., options}; of a folder with train and val or test in it,
- *          these are used
- * @task: "classify", "regress" or "segment"; NULL: classify if samples have labels, segment if targets are maps of
- *        labels, else regress
- * @text_out: the job, with a network, batch, augmentation, normalisation and a split for validation that suit the data.
- *            The caller releases it with cvy_text_release()
- *
- * Some samples are read. Collective: no. Errors: CVY_E_ARGUMENT (task), CVY_E_CONFIG (the data do not fit the task, or
- * have nothing to learn), CVY_E_IO, CVY_E_FORMAT, CVY_E_UNSUPPORTED, CVY_E_MEMORY.
- */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_new_job(const char *source, const char *task, char **text_out);
-
-/** Options of cvy_run_import(); zero-initialise, set size. Strings are borrowed for the call. */
-typedef struct cvy_import_opts {
-    size_t size;
-    /** A caffemodel whose weights are written, too; NULL: none. */
-    const char *weights;
-    /** The folder for the files, which is made if it does not exist; NULL: the current one. */
-    const char *out;
-    /** 1: replace files that exist. */
-    int replace;
-    /** As cvy_job_source.caffe_input. */
-    cvy_shape input;
-} cvy_import_opts;
-CVY_SIZED_STRUCT(cvy_import_opts)
-
-/**
- * cvy_run_import - write a solver or a network of Caffe as a job
- * @path: the text of a solver, or of a network (.prototxt)
- * @opts: NULL for the defaults
- * @text_out: what was written and decided, a sentence a line. The caller releases it with cvy_text_release()
- *
- * Writes job.yaml, with comments, and with opts->weights weights.safetensors, which the job then begins with. The job
- * is that of cvy_job_source.caffe. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO (also a file that exists),
- * CVY_E_FORMAT, CVY_E_CONFIG (a value of the solver), CVY_E_UNSUPPORTED (layers or data that convoy does not have, all
- * of them with their lines), CVY_E_SHAPE (weights of another network), CVY_E_MEMORY.
- */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_import(const char *path, const cvy_import_opts *opts, char **text_out);
-
-/**
- * cvy_run_model_job - a job with all layers of a network of the zoo, to change them
- * @name: "resnet-50"
- * @text_out: the job, which trains on generated samples. The caller releases it with cvy_text_release()
- *
- * Auxiliary heads are left out. Collective: no. Errors: CVY_E_CONFIG or CVY_E_ARGUMENT (no such network: the nearest is
- * named), CVY_E_MEMORY.
- */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_model_job(const char *name, char **text_out);
-
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

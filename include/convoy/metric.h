@@ -16,9 +16,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** A metric, with the sums over the rows that were added since its last reduction. */
 typedef struct cvy_metric cvy_metric;
@@ -60,13 +58,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_metric_add_rows(cvy_metric *metric, const 
  * Collective: yes. Errors: CVY_E_COMM, CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_metric_reduce(cvy_metric *metric, cvy_context *context, double *value_out);
 
-/** 1 if larger values are better, 0 if smaller ones are. Collective: no. */
-CVY_API int cvy_metric_higher_is_better(const cvy_metric *metric);
-
 /** Destroys the object and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_metric_destroy(cvy_metric **metric);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

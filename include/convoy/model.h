@@ -15,9 +15,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** The description of a network. */
 typedef struct cvy_model cvy_model;
@@ -131,16 +129,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_set_stage(cvy_model *model, const ch
  * no. */
 CVY_API const char *cvy_model_output(const cvy_model *model);
 
-/** All networks of the zoo as lines of text: name, summary, options. The caller releases the text by
- * cvy_text_release(). Collective: no. Errors: CVY_E_MEMORY. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_models_list(char **text_out);
-/** All operators that a layer may name, in the same form and with the same ownership. Collective: no. Errors:
- * CVY_E_MEMORY. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_layers_list(char **text_out);
 /** Releases a text that a call has returned, and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_text_release(char **text);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -9,9 +9,7 @@
 #include <convoy/base.h>
 #include <mpi.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /**
  * cvy_mpi_prepare - set, before MPI_Init, what speeds up an all-reduce between nodes, unless the environment sets it
@@ -52,7 +50,5 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cv
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi_fortran(int comm, const cvy_context_opts *opts,
                                                                  cvy_context **context_out);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -19,9 +19,7 @@
 #include <convoy/job.h>
 #include <convoy/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** A trained network that is ready to be applied. */
 typedef struct cvy_network cvy_network;
@@ -219,7 +217,5 @@ CVY_SIZED_STRUCT(cvy_network_export_opts)
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_export(const cvy_network *network, const char *path,
                                                      const cvy_network_export_opts *opts, char **notes_out);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

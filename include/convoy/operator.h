@@ -27,9 +27,7 @@
 
 #include <convoy/partition.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** The kind of the structs below. An extension of another kind is refused; it must be compiled with the headers of the
  * convoy that loads it. */
@@ -282,7 +280,47 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_context_load_library(cvy_context *context,
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_add_operator(cvy_context *context, const cvy_operator *op);
 
-#ifdef __cplusplus
-}
-#endif
+/** What cvy_run_check_operators() checks. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_operators_opts {
+    size_t size;
+    /** The name of one operator; NULL: all of the library. */
+    const char *only;
+    /** Called with a line for each check, "ok      my_scale: gradient: ...", or FAILED with what is wrong; may be
+     * NULL. */
+    void (*line)(void *user, const char *line);
+    /** Given to `line`. */
+    void *user;
+    /** Shapes of sources as in a cvy_operator_sample, "8x9,8x1", which are tried instead of the samples of the
+     * operator; NULL: its samples. */
+    const char *sources;
+    /** With `sources`: the values of each source, row-major, integers as well; values[i] NULL, or NULL: random ones. */
+    const double *const *values;
+} cvy_operators_opts;
+CVY_SIZED_STRUCT(cvy_operators_opts)
+
+/** What cvy_run_check_operators() has found. Set size; the library fills the rest. */
+typedef struct cvy_operators_result {
+    size_t size;
+    int operators, checks, failed;
+} cvy_operators_result;
+CVY_SIZED_STRUCT(cvy_operators_result)
+
+/**
+ * cvy_run_check_operators - test the operators of a library, or of the program, on their samples
+ * @path: the library; it is loaded into the context on this rank. NULL: the operators of cvy_context_add_operator()
+ * @opts: NULL for the defaults
+ * @result_out: written on success only
+ *
+ * The checks of each operator: shapes; results (all elements are written, and nothing else); gradient (against finite
+ * differences, in f64); f32 (against f64); splits (the parts of a layer together are the whole); cost. convoy's own
+ * operators are tested by the same code. A check that fails is not a fault of the call. The line of a wrong gradient
+ * names the source, the element and both values. An operator of the program need not have a cost.
+ * Collective: no. Errors: those of cvy_context_load_library() for one rank; CVY_E_ARGUMENT (no such operator);
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_check_operators(cvy_context *context, const char *path,
+                                                          const cvy_operators_opts *opts,
+                                                          cvy_operators_result *result_out);
+
+CVY_END_DECLS
 #endif

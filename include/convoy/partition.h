@@ -23,9 +23,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** A layer, as a pass sees it. All numbers are those of one micro-batch on one rank. */
 typedef struct cvy_partition_layer {
@@ -95,7 +93,5 @@ typedef struct cvy_partition {
 } cvy_partition;
 CVY_SIZED_STRUCT(cvy_partition)
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -22,9 +22,7 @@
 
 #include <convoy/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** A set of variables and the tasks over them. */
 typedef struct cvy_program cvy_program;
@@ -481,7 +479,5 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_print(const cvy_program *program, 
  * Collective: no. */
 CVY_API int64_t cvy_program_bytes(const cvy_program *program);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -34,9 +34,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** Buffers whose sums over all ranks are made in the background. */
 typedef struct cvy_reducer cvy_reducer;
@@ -147,14 +145,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_progress(cvy_reducer *reducer);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_wait(cvy_reducer *reducer, int index);
 
-/** Sends the contents of rank @root's buffers (the ones to be written next) to all ranks. Collective: yes. Errors:
- * CVY_E_ARGUMENT (a reduction is under way), CVY_E_COMM. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_broadcast(cvy_reducer *reducer, int root);
 /** Sends @bytes bytes at @data from rank @root to all ranks, for example the first weights. The caller owns @data.
  * Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_COMM. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_broadcast(cvy_context *context, void *data, size_t bytes, int root);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -13,9 +13,7 @@
 
 #include <convoy/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** A learning rate as a function of the samples seen. It does not change, so any thread may ask it. */
 typedef struct cvy_schedule cvy_schedule;
@@ -53,7 +51,5 @@ CVY_API double cvy_schedule_lr(const cvy_schedule *schedule, double samples);
 /** Destroys the object and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_schedule_destroy(cvy_schedule **schedule);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -43,9 +43,7 @@
 
 #include <convoy/program.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** Samples of one rank, of which some are kept. */
 typedef struct cvy_reservoir cvy_reservoir;
@@ -283,7 +281,5 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_stream_publish(cvy_stream *stream);
 /** What has happened so far on this rank. Collective: no. Errors: CVY_E_ARGUMENT (size). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_stream_get_counts(const cvy_stream *stream, cvy_stream_counts *counts_out);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

@@ -8,9 +8,7 @@
 
 #include <convoy/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CVY_BEGIN_DECLS
 
 /** Progress of a run. Given to the progress callback on rank 0 after a step; valid during the call. */
 typedef struct cvy_progress {
@@ -107,7 +105,7 @@ CVY_SIZED_STRUCT(cvy_train_result)
  * @opts: NULL for the defaults
  * @result_out: written on success and with CVY_STOPPED; may be NULL
  *
- * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/ and STATUS; cvy_report_write() makes a page of
+ * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/ and STATUS; `convoy report` makes a page of
  * them. Collective: yes. Threads: one call at a time on a context. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG, CVY_E_IO (an
  * existing folder without resume; a full disk), CVY_E_FORMAT (data), CVY_E_SHAPE, CVY_E_DISAGREE (ranks were started
  * with different jobs), CVY_E_NUMERIC, CVY_E_COMM, CVY_E_MEMORY. CVY_STOPPED: a stop was requested or the time limit
@@ -116,7 +114,5 @@ CVY_SIZED_STRUCT(cvy_train_result)
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *job,
                                                 const cvy_train_opts *opts, cvy_train_result *result_out);
 
-#ifdef __cplusplus
-}
-#endif
+CVY_END_DECLS
 #endif

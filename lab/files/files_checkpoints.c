@@ -4,9 +4,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/convert.h>
-#include <convoy/inspect.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_set.h"
 #include "data/data_reader.h"
+#include "files/files.h"
 #include "monitor/monitor_run_layout.h"
 #include "network/network_calibration.h"
 #include "session/session_source.h"

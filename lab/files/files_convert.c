@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/convert.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +12,7 @@
 #include "base/machine/base_clock.h"
 #include "context/context.h"
 #include "data/data_convert.h"
+#include "files/files.h"
 #include "job/job.h"
 #include "session/session_source.h"
 

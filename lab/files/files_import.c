@@ -10,6 +10,7 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/base_opts.h"
+#include "files/files.h"
 #include "model/model_import.h"
 
 #define JOB_FILE "job.yaml"

@@ -4,15 +4,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/convert.h>
-#include <convoy/inspect.h>
-
 #include <string.h>
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data_described_file.h"
+#include "files/files.h"
 #include "files/files_inspect.h"
 #include "files/files_runs.h"
 #include "monitor/monitor_run_layout.h"

@@ -6,10 +6,9 @@
 #ifndef CVY_FILES_RUNS_H
 #define CVY_FILES_RUNS_H
 
-#include <convoy/inspect.h>
-
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
+#include "files/files.h"
 #include "monitor/monitor_metrics_read.h"
 
 /* Whether the folder has the files of a run. */

@@ -18,7 +18,7 @@
 #include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
 #include "job/job_table.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "model/model_import.h"
 #include "op/loss/op_loss.h"
 #include "program/program_fill.h"

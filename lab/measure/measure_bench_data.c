@@ -4,8 +4,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/study.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +12,7 @@
 #include "base/machine/base_clock.h"
 #include "base/machine/base_machine.h"
 #include "data/data_reader.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "session/session_source.h"
 
 enum { LOOKED_AT = 256 }; /* number of samples whose stored size is read */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "job/job_table.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "model/model_import.h"
 
 #define NETWORK_JOB "job" /* name that cvy_session_open_job() gives to a job read from text */

@@ -13,7 +13,7 @@
 #include "base/base_opts.h"
 #include "base/machine/base_machine.h"
 #include "base/number/base_moments.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 static int by_value(const void *a, const void *b)
 {

@@ -8,7 +8,7 @@
 #include "base/machine/base_clock.h"
 #include "base/machine/base_energy.h"
 #include "job/job_table.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "monitor/monitor_trace.h"
 
 #define SECONDS_DEFAULT 5.0

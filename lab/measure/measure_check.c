@@ -16,7 +16,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "plan/plan_offers.h"
 
 #define STEPS 3

@@ -14,7 +14,7 @@
 #include "base/base_mem.h"
 #include "base/machine/base_clock.h"
 #include "kernel/native/native_common.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 #define SECONDS 0.02 /* for each size */
 enum { LEAST_BYTES = 128 << 10, MOST_BYTES = 256 << 20, REPEATS = 3 };

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 const cvy_value *cvy_instr_moved(const cvy_plan *plan, const cvy_instr *instr)
 {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 #define SIZE 768
 #define SECONDS 0.1

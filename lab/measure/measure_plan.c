@@ -12,7 +12,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_handle.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "session/session_output.h"
 #include "train/trainer.h"
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 const char *cvy_bench_mode_text(cvy_bench_mode mode)
 {

@@ -7,7 +7,7 @@
 #ifndef CVY_MEASURE_TIME_H
 #define CVY_MEASURE_TIME_H
 
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 typedef struct cvy_time_row { /* a layer, or instructions that belong to no layer */
     const char *name, *op;

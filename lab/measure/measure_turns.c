@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "job/job_table.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 #include "train/trainer.h"
 
 static cvy_status add_turn(cvy_bench *b, const cvy_training_opts *opts, int turn)

@@ -11,8 +11,9 @@
 #include "base/base_opts.h"
 #include "context/context_threads.h"
 #include "job/job_table.h"
-#include "measure/measure.h"
-#include "search/search.h"
+#include "measure/measure_bench.h"
+#include "predict/predict.h"
+#include "predict/predict_table.h"
 
 enum { SHOWN = 8 };
 
@@ -43,8 +44,8 @@ static cvy_status print(const cvy_search *found, const cvy_search_opts *o, const
     cvy_text text = {0};
     CVY_TRY(cvy_search_best(found, o, &best));
     if (g->json)
-        return cvy_search_json(found, o, text_out);
-    cvy_search_table(found, o, g->shown > 0 ? (int)CVY_MIN(g->shown, INT32_MAX) : SHOWN, &text);
+        return cvy_predict_json(found, o, text_out);
+    cvy_predict_table(found, o, g->shown > 0 ? (int)CVY_MIN(g->shown, INT32_MAX) : SHOWN, &text);
     *text_out = text.data;
     return text.status;
 }

@@ -6,8 +6,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/study.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +14,7 @@
 #include "base/base_opts.h"
 #include "base/text/base_option.h"
 #include "base/text/base_text.h"
+#include "predict/predict.h"
 
 enum { FAT_TREE, DRAGONFLY, STAR };
 enum { NODES_MAX = 1 << 20 };

@@ -6,10 +6,9 @@
 #ifndef CVY_REPORT_COMPARE_H
 #define CVY_REPORT_COMPARE_H
 
-#include <convoy/report.h>
-
 #include "files/files_runs.h"
 #include "report/report.h"
+#include "report/report_page.h"
 
 typedef struct cvy_compared { /* a run */
     cvy_report files;

@@ -12,7 +12,7 @@
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
 #include "monitor/monitor_run_layout.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 static const cvy_tree *members_of(const cvy_report *r)
 {

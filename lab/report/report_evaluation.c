@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text/base_text.h"
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_svg.h"
 
 #define CURVES_MAX 6

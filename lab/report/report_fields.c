@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 
 enum { SHOWN = 24 };
 

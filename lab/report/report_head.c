@@ -10,7 +10,7 @@
 
 #include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 static double last_of(const cvy_frame *f, const char *column)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text/base_text.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 /* Finds the object that has the layers: plan.json itself, or one of its members (a program has several plans). */
 static const cvy_tree *find_plan(const cvy_tree *root)

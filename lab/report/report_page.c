@@ -13,7 +13,7 @@
 #include "base/machine/base_clock.h"
 #include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 #define TEXT_BYTES_MAX ((size_t)16 << 20)
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_svg.h"
 
 enum { PLAIN, CALIBRATED, KINDS };

@@ -11,8 +11,8 @@
 #include "base/base_entry.h"
 #include "base/base_file.h"
 #include "base/text/base_json.h"
-#include "convoy/report.h"
 #include "monitor/monitor_metrics_read.h"
+#include "report/report.h"
 
 /* Columns of lines of kind "epoch" that are curves. */
 static int is_curve(const char *name)

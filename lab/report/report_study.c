@@ -14,7 +14,7 @@
 #include "base/base_file.h"
 #include "base/base_index.h"
 #include "base/machine/base_clock.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 /* ---- rows ---- */
 

@@ -6,10 +6,9 @@
 #ifndef CVY_REPORT_STUDY_H
 #define CVY_REPORT_STUDY_H
 
-#include <convoy/experiment.h>
-
 #include "base/text/base_text.h"
 #include "study/study.h"
+#include "study/study_file.h"
 
 typedef struct cvy_study_row { /* the measurements of a case on one machine */
     const cvy_study_result_line *first;

@@ -13,7 +13,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 
 #define MOVED 0.02 /* a smaller difference of the medians is not called one */

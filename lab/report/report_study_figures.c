@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 #include "report/report_svg.h"
 

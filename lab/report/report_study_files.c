@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 
 /* ---- figures ---- */

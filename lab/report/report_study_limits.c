@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 
 enum { PARTS = 6, LINE_MAX = 64 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 
 enum { STUDY, SYSTEM, FRAMEWORK, NETWORK, METRIC, SETTING, KIND, VALUE, UNIT, COLUMNS };

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_study.h"
 
 struct work { /* of a framework for a network */

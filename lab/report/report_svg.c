@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_page.h"
 
 #define TICKS_MAX 12
 #define DOTS_MAX 40    /* a line with more points is drawn without dots */

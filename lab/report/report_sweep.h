@@ -6,8 +6,8 @@
 #ifndef CVY_REPORT_SWEEP_H
 #define CVY_REPORT_SWEEP_H
 
-#include "report/report.h"
-#include "sweep/sweep.h"
+#include "report/report_page.h"
+#include "sweep/sweep_search.h"
 
 typedef struct cvy_sweep_column { /* a key of the search, with a place for each trial */
     int is_number, is_log;        /* all values are numbers; they are shown on a logarithmic axis */

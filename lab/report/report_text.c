@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text/base_text.h"
-#include "report/report.h"
+#include "report/report_page.h"
 
 /* Drops control characters and replaces bytes that are not UTF-8, so that any file name or job text gives a valid
  * page. */

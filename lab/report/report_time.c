@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/report.h"
 #include "report/report_curve.h"
+#include "report/report_page.h"
 #include "report/report_svg.h"
 
 static double mean(const double *y, int64_t n)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/text/base_text.h"
-#include "report/report.h"
 #include "report/report_curve.h"
+#include "report/report_page.h"
 #include "report/report_svg.h"
 
 /* Draws a curve over steps. If points were averaged, it has a band from minimum to maximum. */

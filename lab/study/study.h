@@ -1,181 +1,158 @@
 /*
- * study.h: what the parts of `convoy study` share: a study file, its cases, frameworks, and results.
+ * study.h: studies: many measurements of networks, batches, threads, ranks and frameworks that one file
+ * declares, with a report.
  *
- * A study has experiments. An experiment has axes, such as batch and framework, each with a list of values. A case has
- * one value of each axis, and is measured `repeats` times by a command of its own, which prints a JSON object. A result
- * is a line of results.jsonl: the case, the number of the repeat, and what the command printed, or why it failed.
+ * Each measurement is a command of its own (convoy bench, or that of another framework), so a fault of one leaves the
+ * others alone. Results are lines of results.jsonl in the study's folder. A study that was interrupted goes on where it
+ * was. docs/guide/studies.md describes study files.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_STUDY_H
 #define CVY_STUDY_H
 
-#include <convoy/experiment.h>
+#include <convoy/base.h>
 
-#include "base/text/base_json.h"
-#include "base/text/base_tree.h"
+/** How to run a study. Set size. */
+typedef struct cvy_study_opts {
+    size_t size;
+    /** The study file: its name in messages, and its text. Required. */
+    const char *name, *text;
+    /** The folder for results and report; it is made if it does not exist. Required. */
+    const char *out;
+    /** The folder with the descriptions of frameworks, and the program convoy. Required. */
+    const char *frameworks, *program;
+    /** These frameworks, as a list with commas, instead of those of the study file; NULL: those of the file. */
+    const char *only;
+    /** Not NULL: published figures, as studies/published.csv. Those of the study that the file names in `published` are
+     * copied into the folder, and shown beside the results. */
+    const char *published;
+    /** Not 0: the smaller axes that the study file gives for a quick look. */
+    int quick;
+    /** Not 0: measurements that failed are made again. */
+    int retry;
+    /** Not NULL: the study ends after the current measurement's process is ended, as soon as *stop is not 0. A signal
+     * handler may set it. */
+    const volatile int *stop;
+    /** Not NULL: called with each line of progress, without a newline, and with user. */
+    void (*show)(void *user, const char *line);
+    void *user;
+    /** [ndata] "NAME=PATH": what ${NAME} in the study file stands for. Cases whose values have a name that is not given
+     * are left out. */
+    const char *const *data;
+    int ndata;
+    /** [nonly] "AXIS=VALUE": only cases that have one of the given values on each of these axes. A case whose
+     * experiment has no such axis is taken, too. */
+    const char *const *only_cases;
+    int nonly;
+    /** In a job of a batch system: its nodes, and the most ranks that a measurement has on a node. Only the cases that
+     * need so many nodes are measured. The results have a file of their own, results-nodes-N.jsonl, so that jobs may
+     * run at the same time, and nodes whose names differ only in digits count as one machine. 0: there is only this
+     * machine, and cases with more ranks times threads than cores are left out. */
+    int64_t nodes, ranks_per_node;
+} cvy_study_opts;
+CVY_SIZED_STRUCT(cvy_study_opts)
 
-enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64, CVY_STUDY_WORDS = 128 };
+/** What has become of a study. Set size. */
+typedef struct cvy_study_result {
+    size_t size;
+    /** Measurements of the study: in all, made now, made before, failed, and left out because a framework is not
+     * installed or cannot do what the case asks, or because there are too few cores. */
+    int64_t total, measured, earlier, failed, skipped;
+} cvy_study_result;
+CVY_SIZED_STRUCT(cvy_study_result)
 
-typedef struct cvy_study_axis {
-    /* model, batch, ..; a name with a dot is a key of the job, set.KEY one without a dot, env.NAME a variable of the
-     * environment, arg.NAME an option of the command */
-    const char *name;
-    const char **value;
-    int nvalue;
-} cvy_study_axis;
-
-typedef struct cvy_experiment {
-    const char *name;
-    cvy_study_axis axis[CVY_AXES_MAX];
-    int naxis;
-    int64_t repeats;
-    int64_t seconds; /* of timed steps, for each repeat */
-    double limit_s;  /* after which a command is ended */
-    int oversubscribes;
-    const char *show, *show_label; /* the number of the results that the table has, and its name and unit */
-    const char *target;            /* "val_accuracy >= 0.7": when a curve gets there; or NULL */
-} cvy_experiment;
-
-typedef struct cvy_figure {                                     /* names of axes; NULL: none */
-    const char *title, *of, *x, *x_label, *y, *y_label, *lines; /* x, y: "curve.NAME" is a list of the results */
-    const char *panels[CVY_AXES_MAX];                           /* a chart for each combination of their values */
-    int npanels, log_x, log_y;
-    enum { CVY_FIGURE_VALUE, CVY_FIGURE_SPEEDUP, CVY_FIGURE_EFFICIENCY } as;
-} cvy_figure;
-
-/* A part of the study's folder that a command makes before the measurements. */
-typedef struct cvy_study_target {
-    const char *name;  /* relative to the folder */
-    const char **word; /* of the command; NULL ends the list */
-} cvy_study_target;
-
-typedef struct cvy_study_spec {
-    cvy_pool *pool;
-    const char *file;     /* for messages */
-    const cvy_tree *jobs; /* names and jobs, or NULL */
-    cvy_study_target *target;
-    int ntarget;
-    const char *title, *question, *source, *meaning, *published;
-    cvy_experiment *experiment;
-    int nexperiment;
-    cvy_figure figure[CVY_FIGURES_MAX];
-    int nfigure;
-} cvy_study_spec;
-
-/* One combination of values, in the order of its experiment's axes. */
-typedef struct cvy_case {
-    const cvy_experiment *of;
-    const char **value;
-    const char *key; /* "throughput model=vgg-a batch=16 ..": the same in every file with the same values */
-} cvy_case;
-
-/* What words may stand for besides the values of axes: ${NAME} is the path that the user gives for NAME. */
-typedef struct cvy_study_paths {
-    const char *out;          /* ${out}: the folder of the study */
-    const char *const *given; /* [ngiven]: "NAME=PATH" */
-    int ngiven;
-} cvy_study_paths;
-
-/* A program that trains: convoy itself, or a peer, which frameworks/NAME.yaml describes. */
-typedef struct cvy_framework {
-    const char *name, *summary, *install;
-    int is_predicted;             /* its results are predictions */
-    int is_exact;                 /* a case has the same result each time */
-    int needs_cores;              /* for all ranks and threads */
-    int64_t most_ranks;           /* that it can have; 0: any number */
-    int64_t ranks_per_node;       /* at most; 0: all ranks are on this machine */
-    const char *folder, *program; /* of the adapters; convoy */
-    cvy_study_paths paths;
-    const char **command, **set, **arg, **ignores, **version; /* words, and ignores axes; NULL ends a list. {batch}
-                                                                 stands for the value of an axis */
-    const char *found;                                        /* its version, if it is installed */
-    const char *missing;                                      /* why not, otherwise */
-} cvy_framework;
-
-/* ---- study_read.c ---- */
-/* Reads a study from text, which is named `file` in messages. `quick`: what the members `quick` say counts. */
-cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, int quick, cvy_study_spec *out);
-
-/* Reads a list of words; NULL ends *out. */
-cvy_status cvy_study_read_words(cvy_pool *pool, const char *where, const char *name, const cvy_tree *list,
-                                const char ***out);
-/* ---- study_read_figures.c ---- */
-cvy_status cvy_study_read_figures(cvy_study_spec *spec, const cvy_tree *list);
-
-/* ---- study_prepare.c ---- */
-/* Replaces each ${NAME}. CVY_E_UNSUPPORTED: nobody has given its path. */
-cvy_status cvy_study_fill(cvy_pool *pool, const cvy_study_paths *paths, const char *text, const char **out);
-/* Writes the jobs of the study into the folder, as jobs/NAME.yaml; a job that needs a path that is not given is left
- * out. */
-cvy_status cvy_study_write_jobs(const cvy_study_spec *spec, const cvy_study_paths *paths);
-/* The word for the value of the axis `job`: the path of one of these jobs, or the value. */
-cvy_status cvy_study_job_path(cvy_pool *pool, const cvy_study_paths *paths, const char *value, const char **out);
-/* The folder of a measurement's files, which is empty at its beginning and removed at its end. */
-cvy_status cvy_study_scratch(cvy_pool *pool, const cvy_study_paths *paths, const char **out);
-
-/* ---- study_cases.c ---- */
-/* Lists the cases of all experiments, those of one experiment together. The last axis changes fastest, and `framework`
- * faster than all others, so that what is compared is measured close together. In the pool of the spec. */
-cvy_status cvy_study_cases(const cvy_study_spec *spec, cvy_case **out, int *count_out);
-/* The value of an axis, or NULL. */
-const char *cvy_case_value(const cvy_case *c, const char *axis);
-/* The value of the axis `ranks`; 1 if it has none. */
-int64_t cvy_case_ranks(const cvy_case *c);
-
-/* ---- study_command.c ---- */
-/* Reads NAME.yaml of the folder. */
-cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
-                              const char *name, cvy_framework *out);
-/* The same, and asks for the version. */
-cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
-                              const char *name, const volatile int *stop, cvy_framework *out);
-/* The ranks of a case on each node, or on the first ones. */
-int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c);
-/* The nodes that a case needs with so many ranks on each. */
-int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node);
-/* The words of the command that measures a case for this time, from 1, in pool; NULL ends the list. Variables of the
- * environment are words NAME=VALUE after `env`. CVY_E_UNSUPPORTED: the framework cannot be told the value of an axis.
+/**
+ * cvy_run_study - make all measurements of a study that are not in its folder yet
+ * @out: its size is the caller's; written also if the study was stopped
+ *
+ * The folder also gets a copy of the study file, study.yaml, the jobs of the study, and what its commands prepare. A
+ * measurement that fails is a line with its error, and the rest goes on. Results of another machine in the same folder
+ * stay, and count as those of another machine.
+ *
+ * Collective: no; call it on one process outside of MPI. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG with file, line and
+ * column, CVY_E_IO, CVY_E_MEMORY, CVY_E_UNSUPPORTED (the program ignores SIGCHLD, or waits for all child processes, so
+ * that no exit code is known); CVY_STOPPED: *stop was set, and all results are saved.
  */
-cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, int64_t repeat,
-                            const char *const **out);
+CVY_MUST_CHECK cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out);
 
-/* The words of a command that makes a part of the folder. {target} stands for its path, {program} for convoy. */
-cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
-                              const cvy_study_target *target, const char *path, const char *const **out);
+/**
+ * cvy_study_nodes - which numbers of nodes the cases of a study need
+ * @opts: as for cvy_run_study(), with ranks_per_node; nodes does not matter
+ * @nodes_out: [room] ascending; predictions need one node
+ * @count_out: how many numbers there are; if more than room, the first ones are written
+ *
+ * Collective: no. Errors: as those of cvy_run_study().
+ */
+CVY_MUST_CHECK cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room, int *count_out);
 
-/* ---- study_process.c ---- */
-typedef struct cvy_process_result {
-    char *out, *err; /* what it wrote, the last part if it is long; the caller frees both with cvy_mem_free */
-    int code;        /* exit code; 128 + the signal that ended it */
-    int timed_out, stopped;
-    double seconds;
-} cvy_process_result;
-/* Runs a command to its end, or ends it after limit_s or when *stop is not 0. CVY_E_UNSUPPORTED: its exit code cannot
- * be known, because this program ignores SIGCHLD or has taken it elsewhere. */
-cvy_status cvy_process_run(const char *const *word, double limit_s, const volatile int *stop, cvy_process_result *out);
+/** What cvy_run_tune() tries. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_tune_opts {
+    size_t size;
+    /** A network of the zoo, or the path of a job file if is_job is not 0. Required. */
+    const char *network;
+    int is_job;
+    /** Global batches in ascending order, "32,64,128", and the number of the one to begin with, from 0. Required: what
+     * the training may use is not for a search to decide. */
+    const char *batches;
+    int first_batch;
+    /** [nsets] "key=value": keys of the job, as in cvy_job_source. */
+    const char *const *sets;
+    int nsets;
+    /** Seconds of timed steps in a measurement; 0: 2. */
+    int64_t seconds;
+    /** As in cvy_study_opts. Required: out, frameworks and program. */
+    const char *out, *frameworks, *program;
+    const volatile int *stop;
+    void (*show)(void *user, const char *line);
+    void *user;
+} cvy_tune_opts;
+CVY_SIZED_STRUCT(cvy_tune_opts)
 
-/* ---- study_results.c ---- */
-typedef struct cvy_study_result_line {
-    const char *key, *experiment, *machine, *framework; /* machine: what identifies it; framework: its version */
-    int64_t repeat;
-    int is_predicted;
-    const char *error;
-    const cvy_tree *values;      /* of the axes */
-    const cvy_tree *environment; /* the machine */
-    const cvy_tree *result;      /* what the command printed; NULL if it failed */
-} cvy_study_result_line;
-typedef struct cvy_study_results {
-    cvy_study_result_line *line;
-    int n, room;
-} cvy_study_results;
-/* The file of a folder for results; of a job with `nodes` nodes, or 0: of no job. */
-cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t nodes, char **out);
-/* Reads all such files of a folder. A last line that is cut off, as by a kill, is left out. */
-cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out);
-/* Cuts such a line from the file. Only the process that appends to it may do so. */
-cvy_status cvy_study_results_mend(const char *path);
-/* Appends a line and makes it durable. */
-cvy_status cvy_study_results_add(const char *path, const char *line);
+/** What cvy_run_tune() has found. Set size. */
+typedef struct cvy_tune_result {
+    size_t size;
+    /** The fastest settings. */
+    int ranks, threads;
+    int64_t batch;
+    /** Its keys comm.progress, comm.overlap and comm.bucket, which matter with more than one rank. */
+    char progress[16], overlap[16], bucket[16];
+    /** Settings that were tried, and measurements of them. */
+    int64_t settings, measurements;
+    /** Speed, by the median step: of the fastest settings; of one rank with all cores, the first batch and no keys. */
+    double images_per_s, images_per_s_default;
+} cvy_tune_result;
+CVY_SIZED_STRUCT(cvy_tune_result)
+
+/**
+ * cvy_run_tune - find the ranks, threads, batch and keys of communication with which a network trains fastest here
+ * @out: its size is the caller's
+ *
+ * Each measurement is a command of its own, under mpiexec or what CONVOY_MPIEXEC names if it has several ranks. It
+ * writes the fastest settings into the folder as profile.yaml (cvy_profile_read()), and all measurements as
+ * results.jsonl, from which cvy_report_study() makes a page. A search that was interrupted goes on.
+ *
+ * Collective: no; call it on one process outside of MPI. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (the first setting cannot
+ * be measured), CVY_E_IO, CVY_E_MEMORY; CVY_STOPPED: *stop was set.
+ */
+CVY_MUST_CHECK cvy_status cvy_run_tune(const cvy_tune_opts *opts, cvy_tune_result *out);
+
+/** The most keys of a profile. */
+enum { CVY_PROFILE_KEYS = 32 };
+
+/** Settings for a training. Set size. */
+typedef struct cvy_profile {
+    size_t size;
+    /** Ranks of a node, and compute threads of each. */
+    int ranks, threads;
+    /** [nkeys] "key=value": keys of the job. */
+    char key[CVY_PROFILE_KEYS][128];
+    int nkeys;
+} cvy_profile;
+CVY_SIZED_STRUCT(cvy_profile)
+
+/** Reads a profile that cvy_run_tune() has written. Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO, CVY_E_CONFIG,
+ * CVY_E_MEMORY. */
+CVY_MUST_CHECK cvy_status cvy_profile_read(const char *path, cvy_profile *out);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "study/study.h"
+#include "study/study_file.h"
 
 static int64_t count_cases(const cvy_experiment *e)
 {

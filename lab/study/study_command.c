@@ -14,7 +14,7 @@
 #include "base/machine/base_machine.h"
 #include "base/text/base_option.h"
 #include "base/text/base_table.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 enum { WORD_BYTES = 4096 };
 

@@ -8,7 +8,7 @@
 #define CVY_STUDY_MEASURE_H
 
 #include "base/base_index.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 enum { CVY_FRAMEWORKS_MAX = 32 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base_file.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 /* The path of NAME, which has n bytes; NULL: it is not given. */
 static const char *path_of(const cvy_study_paths *paths, const char *name, size_t n)

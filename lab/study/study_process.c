@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/machine/base_clock.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 #ifdef __APPLE__
 #include <crt_externs.h>

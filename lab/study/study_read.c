@@ -8,7 +8,7 @@
 #include "base/text/base_option.h"
 #include "base/text/base_table.h"
 #include "data/data_reader.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 /* ---- experiments ---- */
 

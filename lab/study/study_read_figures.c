@@ -7,7 +7,7 @@
 
 #include "base/text/base_option.h"
 #include "base/text/base_table.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 typedef struct figure_fields {
     const char *title, *of, *x, *x_label, *y, *y_label, *lines;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
-#include "study/study.h"
+#include "study/study_file.h"
 
 #define NAME "results"
 #define ENDING ".jsonl"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "session/session.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* Reads the job with some overrides. */
 static cvy_status read_job(const cvy_sweep *s, const char *const *sets, int nsets, int nranks)

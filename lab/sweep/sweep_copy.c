@@ -15,7 +15,7 @@
 
 #include "base/base_file.h"
 #include "monitor/monitor_run_layout.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 static cvy_status copy_bytes(int in, const char *from, int out, const char *to)
 {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* Values of a range count as at its edge within this share of the width that was tried. */
 #define NEAR 0.05

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/number/base_rng.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* ---- Sobol ---- */
 

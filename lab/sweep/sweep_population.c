@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/number/base_rng.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* ---- other values ---- */
 

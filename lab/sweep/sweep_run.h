@@ -15,7 +15,7 @@
 #define CVY_SWEEP_RUN_H
 
 #include "context/context.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 #include "train/train_request.h"
 
 enum { CVY_TAG_REPORT = 1, CVY_TAG_ORDER, CVY_TAG_NOTICE };

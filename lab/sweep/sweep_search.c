@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* ---- the rungs ---- */
 

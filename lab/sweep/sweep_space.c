@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 cvy_status cvy_sweep_print_node(cvy_pool *pool, const char *before, const cvy_tree *node, const char **out)
 {

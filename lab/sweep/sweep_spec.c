@@ -13,7 +13,7 @@
 #include "base/text/base_duration.h"
 #include "base/text/base_option.h"
 #include "base/text/base_table.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 const char *const cvy_sweep_parts[6] = {"job", "set", "space", "search", "seed", "metric"};
 

@@ -16,7 +16,7 @@
 #include "base/text/base_json.h"
 #include "monitor/monitor_metrics_read.h"
 #include "monitor/monitor_run_layout.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 static const char *const state_word[] = {"waiting", "running", "finished", "failed"};
 

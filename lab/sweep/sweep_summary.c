@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text/base_tree.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 /* The texts of the tree are in the pool of the summary. */
 static const char *text_or_none(const cvy_tree *map, const char *path)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base_entry.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 #include "table/table.h"
 
 enum { ERRORS_MAX = 5 };

@@ -13,12 +13,12 @@ class Convoy(CMakePackage):
     homepage = "file://share/doc/convoy/README.md"
 
     # The tarball lies in this folder, or where `spack install` is told to look (see packaging/README.md).
-    url = "file:///opt/sources/convoy-0.2.0.tar.xz"
+    url = "file:///opt/sources/convoy-0.3.0.tar.xz"
 
     license("BSD-3-Clause")
 
     # `spack checksum` prints the line with the checksum of your tarball.
-    version("0.2.0")
+    version("0.3.0")
 
     variant("onednn", default=True, description="Fast kernels from oneDNN")
     variant("openmp", default=True, description="Several compute threads a rank")
@@ -30,6 +30,7 @@ class Convoy(CMakePackage):
     variant("libdeflate", default=True, description="Unpack chunks of HDF5 files in several threads")
     variant("protobuf", default=True, description="Read and write ONNX files, write TensorBoard's event files")
     variant("xxhash", default=True, description="XXH3 checksums, else CRC-32C")
+    variant("lab", default=True, description="All verbs of the command; without it it trains, tests and predicts")
     variant("simgrid", default=False, description="convoy simulate: training on simulated nodes")
 
     depends_on("c", type="build")
@@ -61,6 +62,7 @@ class Convoy(CMakePackage):
             "LIBDEFLATE": "libdeflate",
             "PROTOBUF_C": "protobuf",
             "XXHASH": "xxhash",
+            "LAB": "lab",
             "SIMGRID": "simgrid",
         }
         args = [self.define_from_variant("CONVOY_WITH_" + option, variant) for option, variant in options.items()]

@@ -21,7 +21,7 @@ _OWN = pathlib.Path(__file__).parent / "bin/convoy"
 
 @functools.lru_cache(maxsize=None)
 def _version_of(path: str) -> tuple[str, ...]:
-    """The parts of the version that a command prints: "convoy 0.2.0"."""
+    """The parts of the version that a command prints: "convoy 0.3.0"."""
     import subprocess  # here, so that `import convoy` does not wait for it
     try:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, env=_launch.environment()).stdout.split()

@@ -54,7 +54,6 @@ static const struct {
     [CVY_HANDLE_SHARED_NETWORK] = {"cvy_shared_network", "shared"},
     [CVY_HANDLE_REDUCER] = {"cvy_reducer", "reducer"},
     [CVY_HANDLE_SCHEDULE] = {"cvy_schedule", "schedule"},
-    [CVY_HANDLE_SITE] = {"cvy_site", "site"},
     [CVY_HANDLE_RESERVOIR] = {"cvy_reservoir", "reservoir"},
     [CVY_HANDLE_STREAM] = {"cvy_stream", "stream"},
     [CVY_HANDLE_TRAIN_CONTROL] = {"cvy_train_control", "control"},

@@ -4,12 +4,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/job.h>
-
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_entry.h"
 #include "job/job_table.h"
 #include "program/program_update.h"
 
@@ -70,12 +67,6 @@ cvy_status cvy_job_help(char **text_out)
         help_of(&t, name, mode->summary, mode->options ? mode->options : no_rows);
     }
     return finish(&t, text_out);
-}
-
-cvy_status cvy_run_keys(char **text_out)
-{
-    CVY_ENTRY();
-    return cvy_job_help(text_out);
 }
 
 /* ---- the page ---- */

@@ -98,14 +98,6 @@ int64_t cvy_metric_targets(const cvy_metric *m)
     return m->def->targets ? m->def->targets(m->options, &m->output) : elems;
 }
 
-int cvy_metric_higher_is_better(const cvy_metric *m)
-{
-    CVY_ENTRY();
-    if (CVY_KNOWN(METRIC, m) != CVY_OK)
-        return 0;
-    return m->def->higher_is_better;
-}
-
 void cvy_metric_destroy(cvy_metric **m)
 {
     CVY_ENTRY();

@@ -554,68 +554,6 @@ cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_extensions *ext
     return status;
 }
 
-/* Prints "{dropout: 0.5, aux: true}": options with their defaults. */
-static void add_defaults(cvy_text *t, const cvy_option *rows)
-{
-    for (const cvy_option *row = rows; row && row->name; row++)
-        cvy_text_add(t, "%s%s: %s%s", row == rows ? " {" : ", ", row->name, row->fallback ? row->fallback : "required",
-                     row[1].name ? "" : "}");
-}
-
-/* Prints the meaning of each option name once. */
-static void add_meanings(cvy_text *t, const cvy_model_def *const *table, int count)
-{
-    for (int i = 0; i < count; i++)
-        for (const cvy_option *row = table[i]->options; row && row->name; row++) {
-            int seen = 0;
-            for (int k = 0; k < i; k++)
-                for (const cvy_option *other = table[k]->options; other && other->name; other++)
-                    seen |= strcmp(other->name, row->name) == 0;
-            if (!seen)
-                cvy_text_add(t, "  %-12s %s%s%s%s\n", row->name, row->help, *row->valid ? " (" : "", row->valid,
-                             *row->valid ? ")" : "");
-        }
-}
-
-cvy_status cvy_models_list(char **text_out)
-{
-    CVY_ENTRY();
-    cvy_text t = {0};
-    int count = 0;
-    const cvy_model_def *const *table = cvy_model_table(&count);
-    for (int i = 0; i < count; i++) {
-        cvy_text_add(&t, "%-14s %-10s %5lld  %s (%s)", table[i]->name, cvy_shape_text(&table[i]->input),
-                     (long long)table[i]->classes, table[i]->summary, table[i]->source);
-        add_defaults(&t, table[i]->options);
-        cvy_text_add(&t, "\n");
-        if (table[i]->numbers)
-            cvy_text_add(&t, "%14s N is %s\n", "", table[i]->numbers);
-    }
-    cvy_text_add(&t, "\noptions, as in `model: {name: NAME, option: value}`\n");
-    add_meanings(&t, table, count);
-    *text_out = t.data;
-    return t.status;
-}
-
-cvy_status cvy_layers_list(char **text_out)
-{
-    CVY_ENTRY();
-    cvy_text t = {0};
-    int count = 0;
-    const cvy_op_def *const *table = cvy_op_table(&count);
-    for (int i = 0; i < count; i++) {
-        char *help = NULL;
-        if (table[i]->flags & CVY_OP_HIDDEN)
-            continue;
-        cvy_text_add(&t, "%s: %s\n", table[i]->name, table[i]->summary);
-        if (table[i]->options && cvy_options_help(table[i]->options, &help) == CVY_OK)
-            cvy_text_add(&t, "%s", help);
-        cvy_mem_free(&help);
-    }
-    *text_out = t.data;
-    return t.status;
-}
-
 void cvy_text_release(char **text)
 {
     CVY_ENTRY();

@@ -500,20 +500,6 @@ cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
 
 /* ---- broadcasts ---- */
 
-cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
-{
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(REDUCER, r));
-    struct buffer *b = NULL;
-    CVY_TRY(find(r, 0, &b));
-    CVY_TRY(cvy_context_check_idle(r->context, r));
-    for (int i = 0; i < r->nbuffer; i++) {
-        b = &r->buffer[i];
-        CVY_TRY(cvy_context_broadcast(r->context, data_of(r, b, b->started), buffer_bytes(b), root));
-    }
-    return CVY_OK;
-}
-
 cvy_status cvy_context_broadcast(cvy_context *context, void *data, size_t bytes, int root)
 {
     CVY_ENTRY();

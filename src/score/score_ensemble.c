@@ -95,9 +95,8 @@ static cvy_status add_folder(cvy_ensemble *e, const char **name, const char *fol
     return count > 0 ? CVY_OK : CVY_NOT_APPLICABLE;
 }
 
-int cvy_is_ensemble(const char *path)
+int cvy_ensemble_is_folder(const char *path)
 {
-    CVY_ENTRY();
     cvy_pool *pool = NULL;
     char **run = NULL;
     int count = 0;

@@ -65,6 +65,8 @@ int cvy_is_single_logit(int64_t elems, int64_t nclasses);
  * single logit is that of the second of two classes. Logits beyond the classes belong to none. */
 void cvy_class_probabilities(const float *logit, int64_t elems, int64_t nclasses, double temperature, double *out);
 
+/* Whether a path is a folder that is no run but holds runs with checkpoints: then it stands for an ensemble. */
+int cvy_ensemble_is_folder(const char *path);
 /* Opens the networks, which must have the same outputs and classes. Collective. */
 cvy_status cvy_ensemble_open(cvy_ensemble *e, cvy_context *context, const cvy_ensemble_opts *opts);
 /* Opens the data for each member, see cvy_applied_open_data(), and allocates. */

@@ -1,6 +1,6 @@
 /*
  * score_evaluate.c: cvy_run_test(): the scores of a trained network on labelled data, as JSON and as the run's
- * test.json (schema: lab/report/report.h).
+ * test.json (schema: lab/report/report_page.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -68,16 +68,16 @@ cvy_status cvy_search_measure_network(cvy_comm *comm, cvy_network *out);
 /* Measures how fast one rank copies memory, in seconds for each byte that it reads or writes. */
 cvy_status cvy_search_measure_copy(double *copy_s_out);
 
-/* ---- search_table.c ---- */
+/* ---- search_words.c ---- */
+/* Seconds of a step in which a rank waits for exchanges, on all axes. */
+double cvy_search_exposed_s(const cvy_search_candidate *candidate);
+/* The share of a part of a step, in %: each part is a mean over stages, and together they are about the step. */
+double cvy_search_share(const cvy_search_candidate *candidate, double seconds);
 /* "1.2 GiB" */
 void cvy_search_bytes_text(int64_t bytes, cvy_text *out);
 /* Whether much of the time of the kernels is an estimate. */
 int cvy_search_is_rough(const cvy_search_candidate *candidate);
 /* A sentence about what the time of a step is made of. */
 void cvy_search_explain(const cvy_search_candidate *candidate, cvy_text *out);
-/* The table of the best `shown` grids, and why others fall out. */
-void cvy_search_table(const cvy_search *search, const cvy_search_opts *opts, int shown, cvy_text *out);
-/* All candidates as a JSON object. */
-cvy_status cvy_search_json(const cvy_search *search, const cvy_search_opts *opts, char **text_out);
 
 #endif

@@ -119,55 +119,6 @@ static void a_damaged_set_is_passed_over(void)
     cvy_program_destroy(&program);
 }
 
-/* Checks step 3 (the best one), and step 7, whose weights are damaged. */
-static void expect_entries(const cvy_checkpoint_entries *list, const int valid[2])
-{
-    EXPECT_INT(list->count, 2);
-    for (int i = 0; i < 2 && list->count == 2; i++) {
-        EXPECT_TEXT(list->at[i].name, i == 0 ? "step-00000007" : "step-00000003");
-        EXPECT_INT(list->at[i].step, i == 0 ? 7 : 3);
-        EXPECT_INT(list->at[i].is_best, i == 1);
-        EXPECT_INT(list->at[i].is_valid, valid[i]);
-    }
-}
-
-static void a_folder_is_listed(void)
-{
-    char path[96], file[160];
-    cvy_checkpoint_opts opts = cvy_checkpoint_opts_default();
-    cvy_checkpoint_entries list = cvy_checkpoint_entries_default(), small = list;
-    cvy_program *program = new_program("sgd", CVY_UPDATE_SYNC, 1);
-    snprintf(path, sizeof path, "%s/listed", folder);
-    MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_OK(cvy_checkpoint_list(path, 1, &list)); /* there is no such folder yet */
-    EXPECT_INT(list.count, 0);
-    cvy_checkpoint_entries_release(&list);
-    MPI_Barrier(MPI_COMM_WORLD);
-    opts.folder = path, opts.step = 3, opts.is_best = 1;
-    EXPECT_OK(cvy_checkpoint_write(program, &opts));
-    opts.step = 7, opts.is_best = 0;
-    EXPECT_OK(cvy_checkpoint_write(program, &opts));
-    snprintf(file, sizeof file, "%s/step-00000007/weights.safetensors", path);
-    if (cvy_context_rank(all) == 0) {
-        EXPECT(truncate(file, 20) == 0);
-        snprintf(file, sizeof file, "%s/step-00000009.aside", path); /* being written */
-        EXPECT(mkdir(file, 0777) == 0);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_OK(cvy_checkpoint_list(path, 0, &list));
-    expect_entries(&list, (const int[]){-1, -1});
-    cvy_checkpoint_entries_release(&list);
-    cvy_checkpoint_entries_release(&list); /* it is empty already */
-    EXPECT_INT(list.count, 0);
-    EXPECT_OK(cvy_checkpoint_list(path, 1, &list));
-    expect_entries(&list, (const int[]){0, 1});
-    cvy_checkpoint_entries_release(&list);
-    small.size = offsetof(cvy_checkpoint_entries, owned);
-    EXPECT_FAULT(cvy_checkpoint_list(path, 0, &small), CVY_E_ARGUMENT, "its first version had");
-    EXPECT_FAULT(cvy_checkpoint_list(NULL, 0, &list), CVY_E_ARGUMENT, "needs a folder");
-    cvy_program_destroy(&program);
-}
-
 static void what_is_refused(void)
 {
     char path[96];
@@ -195,7 +146,6 @@ int main(int argc, char **argv)
     MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
     TEST(every_mode_goes_on);
     TEST(a_damaged_set_is_passed_over);
-    TEST(a_folder_is_listed);
     TEST(what_is_refused);
     snprintf(clean, sizeof clean, "rm -r %s", folder);
     EXPECT(cvy_context_rank(all) != 0 || system(clean) == 0);

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
+#include "files/files.h"
+#include "measure/measure.h"
 #include "test_util.h"
 
 enum { ROWS = 4, LIMIT_S = 60, STEPS = 3 };

@@ -16,6 +16,12 @@
 
 #include "base/base_file.h"
 #include "base/base_handle.h"
+#include "ensemble/ensemble.h"
+#include "files/files.h"
+#include "health/health.h"
+#include "predict/predict.h"
+#include "report/report.h"
+#include "sweep/sweep.h"
 #include "test_util.h"
 
 enum { THREADS = 4, ROUNDS = 300, MANY = 700 }; /* THREADS * MANY objects are more than the first table holds */
@@ -32,7 +38,6 @@ struct objects {
     cvy_shared_network *shared;
     cvy_reducer *reducer;
     cvy_schedule *schedule;
-    cvy_site *site;
     cvy_reservoir *reservoir;
     cvy_stream *stream;
     cvy_train_control *control;
@@ -60,7 +65,6 @@ static void create(struct objects *o)
     EXPECT_OK(cvy_shared_network_create(o->context, o->network, &o->shared));
     EXPECT_OK(cvy_reducer_create(o->context, NULL, &o->reducer));
     EXPECT_OK(cvy_schedule_open("constant", &rate, &o->schedule));
-    EXPECT_OK(cvy_site_open("sbatch", &o->site));
     EXPECT_OK(cvy_reservoir_create(&room, &o->reservoir));
     EXPECT_OK(cvy_reservoir_add_field(o->reservoir, "x", CVY_DTYPE_F32, &(cvy_shape){0}));
     const cvy_stream_opts both = {.size = sizeof both, .role = "both", .reservoir = o->reservoir};
@@ -73,7 +77,6 @@ static void destroy(struct objects *o)
     cvy_train_control_destroy(&o->control);
     cvy_stream_destroy(&o->stream);
     cvy_reservoir_destroy(&o->reservoir);
-    cvy_site_destroy(&o->site);
     cvy_schedule_destroy(&o->schedule);
     cvy_reducer_destroy(&o->reducer);
     cvy_shared_network_destroy(&o->shared);
@@ -297,7 +300,6 @@ static void call_reducer(void)
     FAULT(REDUCER, "reducer", cvy_reducer_start(wrong, 0));
     FAULT(REDUCER, "reducer", cvy_reducer_progress(wrong));
     FAULT(REDUCER, "reducer", cvy_reducer_wait(wrong, 0));
-    FAULT(REDUCER, "reducer", cvy_reducer_broadcast(wrong, 0));
 }
 
 static void call_reservoir(void)
@@ -342,12 +344,9 @@ static void call_stream(void)
 static void call_others(void)
 {
     const cvy_metric_batch rows = {.size = sizeof rows};
-    cvy_site_about about = cvy_site_about_default();
     FAULT(METRIC, "metric", cvy_metric_add_rows(wrong, &rows));
     FAULT(METRIC, "metric", cvy_metric_reduce(wrong, alive->context, &(double){0}));
-    VALUE(METRIC, "metric", cvy_metric_higher_is_better(wrong), 0);
     VALUE(SCHEDULE, "schedule", cvy_schedule_lr(wrong, 0), 0);
-    FAULT(SITE, "site", cvy_site_describe(wrong, &about));
     QUIET(TRAIN_CONTROL, (cvy_train_control_request(wrong, CVY_TRAIN_STOP), 1));
     QUIET(TRAIN_CONTROL, cvy_train_control_is_stopping(wrong) == 0);
     QUIET(TRAIN_CONTROL, cvy_train_control_longest_s(wrong) == 0);
@@ -379,7 +378,6 @@ static void call_destroy(void)
     NOTHING(SHARED_NETWORK, cvy_shared_network, cvy_shared_network_destroy);
     NOTHING(REDUCER, cvy_reducer, cvy_reducer_destroy);
     NOTHING(SCHEDULE, cvy_schedule, cvy_schedule_destroy);
-    NOTHING(SITE, cvy_site, cvy_site_destroy);
     NOTHING(RESERVOIR, cvy_reservoir, cvy_reservoir_destroy);
     NOTHING(STREAM, cvy_stream, cvy_stream_destroy);
     NOTHING(TRAIN_CONTROL, cvy_train_control, cvy_train_control_destroy);
@@ -419,7 +417,6 @@ static void for_each(const struct objects *o, void (*call)(const void *, cvy_han
     call(o->shared, CVY_HANDLE_SHARED_NETWORK, "is a cvy_shared_network");
     call(o->reducer, CVY_HANDLE_REDUCER, "is a cvy_reducer");
     call(o->schedule, CVY_HANDLE_SCHEDULE, "is a cvy_schedule");
-    call(o->site, CVY_HANDLE_SITE, "is a cvy_site");
     call(o->reservoir, CVY_HANDLE_RESERVOIR, "is a cvy_reservoir");
     call(o->stream, CVY_HANDLE_STREAM, "is a cvy_stream");
     call(o->control, CVY_HANDLE_TRAIN_CONTROL, "is a cvy_train_control");

@@ -19,6 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/files.h"
+#include "measure/measure.h"
+#include "report/report.h"
+#include "sweep/sweep.h"
 #include "test_util.h"
 
 static char root[400], folder[440]; /* of all locales; of this one */

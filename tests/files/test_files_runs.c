@@ -15,6 +15,7 @@
 
 #include "base/base_file.h"
 #include "base/tree_confusion.h"
+#include "files/files.h"
 #include "files/files_runs.h"
 #include "test_util.h"
 

@@ -7,12 +7,13 @@
  */
 #include "fuzz_files.h"
 
-#include <convoy/experiment.h>
 #include <convoy/model.h>
-#include <convoy/report.h>
 
 #include "plan/plan_wisdom.h"
+#include "report/report.h"
+#include "study/study.h"
 #include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 static const char study[] = "title: A\nexperiments: {a: {batch: [1, 2], framework: [convoy, other], repeats: 2}}\n"
                             "figures: [{title: F, of: a, x: batch, lines: framework},\n"

@@ -6,12 +6,13 @@
  */
 #include "fuzz_files.h"
 
-#include <convoy/report.h>
 #include <stdio.h>
 
 #include "checkpoint/checkpoint_manifest.h"
+#include "files/files.h"
 #include "files/files_runs.h"
 #include "monitor/monitor_metrics_log.h"
+#include "report/report.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "health/health.h"
 #include "health/selftest/selftest.h"
 #include "kernel/kernel.h"
 #include "test_util.h"

@@ -15,6 +15,7 @@
 #include "base/base_file.h"
 #include "base/tree_confusion.h"
 #include "job/job.h"
+#include "measure/measure.h"
 #include "test_util.h"
 
 static const char job_text[] = "model:\n"

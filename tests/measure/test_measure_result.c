@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/tree_confusion.h"
+#include "predict/predict.h"
 #include "test_util.h"
 
 static void fill(cvy_bench_result *r)

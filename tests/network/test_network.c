@@ -19,6 +19,7 @@
 
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
+#include "files/files.h"
 #include "test_util.h"
 
 enum { SAMPLES = 45, CLASSES = 3, PIXELS = 3 * 8 * 8 };

@@ -14,6 +14,9 @@
 
 #include <convoy/convoy.h>
 
+#include "files/files.h"
+#include "health/health.h"
+#include "predict/predict.h"
 #include "test_util.h"
 
 static const char job_text[] = "model: linear\n"
@@ -189,7 +192,6 @@ static void sizes_are_required(void)
     REFUSED(cvy_run_test(context, "run", NULL, NULL, (cvy_test_result *)(uintptr_t)edge), "cvy_test_result");
     REFUSED(cvy_run_doctor(context, NULL, (cvy_doctor_result *)(uintptr_t)edge), "cvy_doctor_result");
     REFUSED(cvy_run_selftest(context, NULL, (cvy_selftest_result *)(uintptr_t)edge), "cvy_selftest_result");
-    REFUSED(cvy_checkpoint_list("run", 0, (cvy_checkpoint_entries *)(uintptr_t)edge), "cvy_checkpoint_entries");
     REFUSED(cvy_run_convert(context, edge, &text), "cvy_convert_request");
     cvy_context_destroy(&context);
 }

@@ -29,7 +29,7 @@ files=$(find src lab cmd/convoy -name '*.c' ! -path '*/onednn/*' ! -path '*/exch
 for target in x86_64-apple-macos11 arm64-apple-macos11; do
     # shellcheck disable=SC2086
     clang --target=$target -std=c11 -fsyntax-only -Wall -Wextra -Werror -Wno-pass-failed -fopenmp-simd -D_GNU_SOURCE -nostdlibinc \
-        -isystem tests/portability/darwin -isystem "$work/inc" -Ilab -Isrc -Iinclude -include "$work/config.h" $files ||
+        -isystem tests/portability/darwin -isystem "$work/inc" -Ilab -Isrc -Iinclude -DCVY_HAVE_LAB=1 -include "$work/config.h" $files ||
         fail "the sources do not compile for $target"
     echo "$target: $(echo "$files" | wc -l) sources"
 done

@@ -7,6 +7,7 @@
  */
 #include "base/base_file.h"
 #include "report/report.h"
+#include "report/report_page.h"
 #include "report/report_svg.h"
 #include "report/well_formed.h"
 #include "test_util.h"

@@ -5,11 +5,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/report.h>
-
 #include <stdlib.h>
 
 #include "base/base_file.h"
+#include "report/report.h"
 #include "report/well_formed.h"
 #include "test_util.h"
 

@@ -12,7 +12,9 @@
 
 #include "base/base_file.h"
 #include "base/tree_confusion.h"
+#include "report/report.h"
 #include "report/well_formed.h"
+#include "sweep/sweep.h"
 #include "test_util.h"
 
 /* The page of a search over one key, whose values have these scores. */

@@ -19,6 +19,7 @@
 
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
+#include "ensemble/ensemble.h"
 #include "format/format.h"
 #include "golden/outputs_golden.h"
 #include "model/model_closing.h"

@@ -12,7 +12,7 @@
 
 #include "base/base_file.h"
 #include "base/tree_confusion.h"
-#include "study/study.h"
+#include "study/study_file.h"
 #include "test_util.h"
 
 static cvy_pool *pool;

@@ -17,6 +17,7 @@
 #include <convoy/mpi.h>
 
 #include "base/base_file.h"
+#include "sweep/sweep.h"
 #include "test_util.h"
 
 static const char job_text[] = "model: {layers: [{fc: {channels: 2}}]}\n"

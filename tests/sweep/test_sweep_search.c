@@ -17,7 +17,7 @@
 #include "base/base_file.h"
 #include "base/number/base_rng.h"
 #include "base/tree_confusion.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 
 #include "test_util.h"
 

@@ -7,11 +7,13 @@
 
 # ---- check_layers ----
 tree=$work/tree
-mkdir -p "$tree/tools" "$tree/src/base" "$tree/src/graph" "$tree/src/op" "$tree/cmd/convoy" "$tree/include/convoy"
+mkdir -p "$tree/tools" "$tree/src/base" "$tree/src/graph" "$tree/src/op" "$tree/lab/report" "$tree/lab/measure" "$tree/lab/op" "$tree/cmd/convoy" "$tree/include/convoy"
 cp "$CONVOY_SOURCE/tools/check_layers" "$tree/tools"
 printf '#include <stddef.h>\n' >"$tree/include/convoy/good.h"
 printf '/* never printf( or exit( in a comment: TO-DO */\n#include "base/a.h"\nconst char *text = "printf(x)";\n' >"$tree/src/op/op_good.c"
 
+printf '#include "base/a.h"\n#include "graph/graph.h"\n' >"$tree/lab/report/report_good.c"
+printf '#include "report/report.h"\n' >"$tree/cmd/convoy/good.c"
 sh "$tree/tools/check_layers" >"$work/log" 2>&1 || { cat "$work/log"; fail "check_layers finds a fault in sound sources"; }
 
 # finds WHAT FILE LINE...: with these lines in FILE, check_layers fails and names it.
@@ -26,6 +28,11 @@ finds() {
 finds "an include that goes up" src/base/base_bad.c '#include "op/op_good.h"'
 finds "an unknown folder" src/base/base_bad.c '#include "other/thing.h"'
 finds "an internal header in the command" cmd/convoy/bad.c '#include "graph/graph.h"'
+finds "an internal header of lab in the command" cmd/convoy/bad.c '#include "report/report_page.h"'
+finds "a header of lab in src" src/op/op_bad.c '#include "report/report.h"'
+finds "a header of src that lab may not see" lab/report/report_bad.c '#include "op/op_good.h"'
+finds "an include of lab that goes up" lab/measure/measure_bad.c '#include "report/report.h"'
+finds "a folder of src in lab" lab/op/op_bad.c 'int x;'
 finds "oneDNN outside its folder" src/op/op_bad.c '#include <oneapi/dnnl/dnnl.h>'
 finds "MPI outside its folder" src/graph/graph_bad.c '#include <mpi.h>'
 finds "printing" src/op/op_bad.c 'void f(void)' '{' '    printf("x");' '}'
@@ -59,7 +66,7 @@ sh "$tree/tools/check_layers" >"$work/log" 2>&1 || { cat "$work/log"; fail "chec
 finds "a cycle of nested folders" src/op/two/op_two.h '#include "op/one/op_one.h"'
 sh "$tree/tools/check_layers" --table >"$work/log" || fail "check_layers --table fails"
 grep -q '^src/op/one  *1  *2  *op/two 1, op 1$' "$work/log" || { cat "$work/log"; fail "the table lacks the row of a folder"; }
-grep -q '^2 folders, 5 files, .* 4 arrows$' "$work/log" || { cat "$work/log"; fail "the table lacks its sum"; }
+grep -q '^3 folders, 6 files, .* 6 arrows$' "$work/log" || { cat "$work/log"; fail "the table lacks its sum"; }
 
 # The map in ARCHITECTURE.md has the folders in the order of check_layers.
 sed -n "s/^layers='\(.*\)'/\1/p; s/^labs='\(.*\)'/\1/p" "$CONVOY_SOURCE/tools/check_layers" | tr ' ' '\n' >"$work/order"

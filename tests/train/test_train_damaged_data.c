@@ -16,6 +16,7 @@
 #include "data/test_data_pictures.h"
 #include "data/tfrecord/data_example.h"
 #include "data/tfrecord/data_tfrecord.h"
+#include "files/files.h"
 #include "test_util.h"
 
 static int rank;

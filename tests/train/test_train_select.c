@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 #include "base/base_file.h"
+#include "files/files.h"
 #include "monitor/monitor_run_layout.h"
-#include "sweep/sweep.h"
+#include "sweep/sweep_search.h"
 #include "test_util.h"
 #include "train/trainer.h"
 

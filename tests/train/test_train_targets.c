@@ -16,6 +16,7 @@
 #include <convoy/mpi.h>
 
 #include "base/base_file.h"
+#include "files/files.h"
 #include "test_util.h"
 
 static cvy_context *context;

@@ -7,8 +7,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/doctor.h>
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +22,8 @@
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
 #include "health/doctor/doctor.h"
-#include "measure/measure.h"
+#include "health/health.h"
+#include "measure/measure_bench.h"
 
 #define MAX_DEFAULT "256 MiB"
 #define SECONDS_DEFAULT 30.0

@@ -14,9 +14,8 @@
 #ifndef CVY_DOCTOR_H
 #define CVY_DOCTOR_H
 
-#include <convoy/doctor.h>
-
 #include "context/context_topology.h"
+#include "health/health.h"
 
 enum { CVY_DOCTOR_METHODS = 16, CVY_DOCTOR_SIZES = 16, CVY_DOCTOR_POINTS = 8, CVY_DOCTOR_FINDINGS = 32 };
 

@@ -18,7 +18,7 @@
 #include "base/base_file.h"
 #include "base/machine/base_system.h"
 #include "health/doctor/doctor.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 enum { PIECE = 8 << 20, PIECES = 8, SMALL = 4096, SMALLS = 7 };
 /* Part of the time for all measurements. */

@@ -16,7 +16,7 @@
 #include "base/machine/base_clock.h"
 #include "health/doctor/doctor.h"
 #include "kernel/native/native_common.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 #define NETWORK "resnet-50"
 #define IMAGES_OF_RANK 8

@@ -13,7 +13,7 @@
 
 #include "comm/comm_allreduce.h"
 #include "health/doctor/doctor.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 enum { TRIALS = 15, LEAST_TRIALS = 3, SIZE_RATIO = 4, SMALLEST = 1024 };
 enum { PINGS = 20, LONG_PINGS = 5, LONG_BYTES = 256 << 10, LONGEST_MESSAGE = 4 << 20, HOPS = 4 };

@@ -22,9 +22,8 @@
 #ifndef CVY_SELFTEST_H
 #define CVY_SELFTEST_H
 
-#include <convoy/doctor.h>
-
 #include "context/context.h"
+#include "health/health.h"
 #include "monitor/monitor_watchdog.h"
 
 enum { CVY_SELFTEST_CHECKS = 32, CVY_SELFTEST_TEXT = 600 };

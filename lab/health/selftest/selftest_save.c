@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/machine/base_clock.h"
+#include "checkpoint/checkpoint.h"
 #include "health/selftest/selftest_train.h"
 
 enum { STEPS_BEFORE = 6, STEPS_AFTER = 4 };
@@ -58,16 +59,16 @@ static cvy_status read_and_go_on(const cvy_selftest *t, cvy_bench *b, const char
 /* Each rank reads all files of the checkpoint and compares their hashes with the manifest. */
 static void check_valid(cvy_selftest *t, const char *folder)
 {
-    cvy_checkpoint_entries entries = cvy_checkpoint_entries_default();
-    if (cvy_checkpoint_list(folder, 1, &entries) != CVY_OK)
+    cvy_checkpoint found = {0};
+    const cvy_status status = cvy_checkpoint_find(folder, NULL, &found);
+    if (status == CVY_END || status == CVY_E_FORMAT)
+        cvy_selftest_fail(t,
+                          "%s holds %s here, expected a valid one: this rank does not see what rank 0 on %s has "
+                          "written: give a shared folder by --out",
+                          folder, status == CVY_END ? "0 checkpoints" : "a damaged checkpoint", t->host[0]);
+    else if (status != CVY_OK)
         cvy_selftest_fail(t, "%s: give another folder by --out", cvy_error_text());
-    else if (entries.count != 1 || entries.at[0].is_valid != 1)
-        cvy_selftest_fail(
-            t,
-            "%s holds %lld checkpoints here%s, expected a valid one: this rank does not see what rank 0 on "
-            "%s has written: give a shared folder by --out",
-            folder, (long long)entries.count, entries.count ? ", and the newest is damaged" : "", t->host[0]);
-    cvy_checkpoint_entries_release(&entries);
+    cvy_checkpoint_close(&found);
 }
 
 static cvy_status save_and_resume(cvy_selftest *t, const char *folder, double *write_s)

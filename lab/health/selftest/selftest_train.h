@@ -7,7 +7,7 @@
 #define CVY_SELFTEST_TRAIN_H
 
 #include "health/selftest/selftest.h"
-#include "measure/measure.h"
+#include "measure/measure_bench.h"
 
 /* Opens and plans a training of the small network on the ranks of `context`. deterministic: with shards for so many
  * ranks; 0: without. more: further lines of the job in YAML, or "". Call cvy_bench_close() afterwards, also after a

@@ -1,19 +1,15 @@
 /*
- * convoy/site.h: what a computing centre says once for all its users, in a file site.yaml: scheduler, account, queue,
+ * site.h: what a computing centre says once for all its users, in a file site.yaml: scheduler, account, queue,
  * modules, launcher and defaults of its jobs.
  *
  * `convoy jobscript` writes its scripts with these values. docs/guide/launching.md lists the keys.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef CONVOY_SITE_H
-#define CONVOY_SITE_H
+#ifndef CVY_SITE_H
+#define CVY_SITE_H
 
 #include <convoy/base.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /** The values of a site, read from up to two files. */
 typedef struct cvy_site cvy_site;
@@ -69,15 +65,12 @@ CVY_SIZED_STRUCT(cvy_site_about)
  * CVY_E_CONFIG with file, line and column (no such key, the nearest is named; a value that is invalid or could be taken
  * for a command of the script), CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_site_open(const char *program, cvy_site **site_out);
+CVY_MUST_CHECK cvy_status cvy_site_open(const char *program, cvy_site **site_out);
 
 /** Destroys the site and sets the pointer to NULL; NULL is accepted. Collective: no. */
-CVY_API void cvy_site_destroy(cvy_site **site);
+void cvy_site_destroy(cvy_site **site);
 
 /** The values of a site. Collective: no. Threads: any. Errors: CVY_E_ARGUMENT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_site_describe(const cvy_site *site, cvy_site_about *about_out);
+CVY_MUST_CHECK cvy_status cvy_site_describe(const cvy_site *site, cvy_site_about *about_out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

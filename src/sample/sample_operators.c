@@ -1,5 +1,5 @@
 /*
- * measure_operators.c: cvy_run_check_operators(): tests the operators of an extension, or of the program, on their
+ * sample_operators.c: cvy_run_check_operators(): tests the operators of an extension, or of the program, on their
  * samples, with the engine that tests convoy's own operators (sample/).
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,6 @@
 #include "base/base_opts.h"
 #include "base/text/base_text.h"
 #include "context/context.h"
-#include "measure/measure.h"
 #include "sample/sample_gradient.h"
 #include "sample/sample_splits.h"
 

@@ -1,5 +1,5 @@
 /*
- * job_site.c: the site file: what a computing centre says once for all job scripts of its users.
+ * site.c: the site file: what a computing centre says once for all job scripts of its users.
  *
  * Its values end up in scripts that a shell runs. So words that stand in directives of a scheduler may have only a few
  * signs, and no value may have a line break: the rest of such a value would be a line of the script. Two files, the
@@ -7,17 +7,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/site.h>
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
-#include "base/base_handle.h"
 #include "base/base_opts.h"
 #include "base/text/base_option.h"
+#include "site/site.h"
 
 #define SITE(field) CVY_FIELD(cvy_site, field)
 
@@ -289,7 +287,7 @@ cvy_status cvy_site_open(const char *program, cvy_site **site_out)
     cvy_status status = CVY_OK;
     cvy_site *s = NULL;
     CVY_CHECK(site_out, CVY_E_ARGUMENT, "cvy_site_open() needs an output pointer for the site");
-    CVY_TRY(cvy_handle_alloc(CVY_HANDLE_SITE, sizeof *s, &s));
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     CVY_TRY_OUT(cvy_pool_create(&s->pool));
     s->about.size = sizeof s->about;
     CVY_TRY_OUT(read_site(s, program));
@@ -303,17 +301,16 @@ out:
 void cvy_site_destroy(cvy_site **site)
 {
     CVY_ENTRY();
-    if (!CVY_IS_LIVE_AT(SITE, site))
+    if (!site || !*site)
         return;
     cvy_pool_destroy(&(*site)->pool);
-    cvy_handle_free(site);
+    cvy_mem_free(site);
 }
 
 cvy_status cvy_site_describe(const cvy_site *site, cvy_site_about *about_out)
 {
     CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(SITE, site));
-    CVY_CHECK(about_out, CVY_E_ARGUMENT, "cvy_site_describe() needs an output pointer");
+    CVY_CHECK(site && about_out, CVY_E_ARGUMENT, "cvy_site_describe() needs a site and an output pointer");
     CVY_TRY(CVY_RESULT_CHECK(cvy_site_about, about_out));
     cvy_result_write(about_out, &site->about, sizeof site->about);
     return CVY_OK;

@@ -1,21 +1,19 @@
 /*
- * score_ensemble_test.c: cvy_run_test_ensemble(): the scores of an ensemble beside those of its members.
+ * ensemble_test.c: cvy_run_test_ensemble(): the scores of an ensemble beside those of its members.
  *
  * Each member answers for a block of samples, its metrics see its own answer, and those of the ensemble see the
  * combined one. Metrics add up block by block with exact sums, so the scores do not depend on the number of ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/score.h>
-
 #include <math.h>
 #include <string.h>
 
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/base_opts.h"
+#include "ensemble/ensemble_result.h"
 #include "op/loss/op_distribution.h"
-#include "score/score_ensemble_result.h"
 #include "score/score_rows.h"
 #include "score/score_yes.h"
 
@@ -204,11 +202,17 @@ static void close_test(struct test *t)
 static cvy_status test_ensemble(struct test *t, cvy_context *context, const cvy_ensemble_opts *opts, const char *data,
                                 cvy_ensemble_scores *scores)
 {
-    const char *folder = opts->ntarget == 1 && cvy_is_ensemble(opts->target[0]) ? opts->target[0] : NULL;
+    const char *folder = opts->ntarget == 1 && cvy_ensemble_is_folder(opts->target[0]) ? opts->target[0] : NULL;
     CVY_TRY(cvy_ensemble_open(&t->ensemble, context, opts));
     CVY_TRY(cvy_comm_agree(context->comm, prepare(t, data)));
     CVY_TRY(run(t));
     return cvy_ensemble_result_make(&t->ensemble, t->scored, folder, scores);
+}
+
+int cvy_is_ensemble(const char *path)
+{
+    CVY_ENTRY();
+    return cvy_ensemble_is_folder(path);
 }
 
 cvy_status cvy_run_test_ensemble(cvy_context *context, const char *const *target, int ntarget, const char *data,

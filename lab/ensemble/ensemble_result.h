@@ -1,13 +1,12 @@
 /*
- * score_ensemble_result.h: the scores of an ensemble as a struct, and as ensemble.json (schema: lab/report/report.h).
+ * ensemble_result.h: the scores of an ensemble as a struct, and as ensemble.json (schema: lab/report/report_page.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef CVY_SCORE_ENSEMBLE_RESULT_H
-#define CVY_SCORE_ENSEMBLE_RESULT_H
+#ifndef CVY_ENSEMBLE_RESULT_H
+#define CVY_ENSEMBLE_RESULT_H
 
-#include <convoy/score.h>
-
+#include "ensemble/ensemble.h"
 #include "score/score_ensemble.h"
 #include "score/score_metrics.h"
 

@@ -1,5 +1,5 @@
 /*
- * convoy/doctor.h: the machines of the ranks: doctor measures them and names problems; selftest says whether convoy
+ * health.h: the machines of the ranks: doctor measures them and names problems; selftest says whether convoy
  * works on them.
  *
  * Texts that a call returns belong to the caller and are released with cvy_text_release(). Collective calls are made by
@@ -7,14 +7,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef CONVOY_DOCTOR_H
-#define CONVOY_DOCTOR_H
+#ifndef CVY_HEALTH_H
+#define CVY_HEALTH_H
 
 #include <convoy/train.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /** What cvy_run_doctor() measures. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_doctor_opts {
@@ -155,15 +151,15 @@ CVY_SIZED_STRUCT(cvy_doctor_result)
  * platform of one node), CVY_E_MEMORY, CVY_E_COMM. After a fault the result is empty, or as it was if its size is
  * refused.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts,
-                                                 cvy_doctor_result *result_out);
+CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts,
+                                         cvy_doctor_result *result_out);
 /** The result as one JSON object. Collective: no. Errors: CVY_E_ARGUMENT (an empty result; size), CVY_E_MEMORY. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_doctor_result_json(const cvy_doctor_result *result, char **text_out);
+CVY_MUST_CHECK cvy_status cvy_doctor_result_json(const cvy_doctor_result *result, char **text_out);
 /** The result as tables for people, with a mark at the algorithm that a training uses. Collective: no. Errors: as
  * cvy_doctor_result_json(). */
-CVY_API CVY_MUST_CHECK cvy_status cvy_doctor_result_lines(const cvy_doctor_result *result, char **text_out);
+CVY_MUST_CHECK cvy_status cvy_doctor_result_lines(const cvy_doctor_result *result, char **text_out);
 /** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
-CVY_API void cvy_doctor_result_release(cvy_doctor_result *result);
+void cvy_doctor_result_release(cvy_doctor_result *result);
 
 /** The verdict of a check of cvy_run_selftest(). */
 typedef enum cvy_selftest_verdict {
@@ -234,17 +230,14 @@ CVY_SIZED_STRUCT(cvy_selftest_result)
  * CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM (ranks do not answer), CVY_E_IO (the folder cannot be removed). CVY_STOPPED:
  * a stop was requested. Then, and after a fault, the result is empty, or as it was if its size is refused.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts,
-                                                   cvy_selftest_result *result_out);
+CVY_MUST_CHECK cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts,
+                                           cvy_selftest_result *result_out);
 /** The result as one JSON object. Collective: no. Errors: CVY_E_ARGUMENT (an empty result; size), CVY_E_MEMORY. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out);
+CVY_MUST_CHECK cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out);
 /** The result as lines for people, the last of which counts the verdicts. Collective: no. Errors: as
  * cvy_selftest_result_json(). */
-CVY_API CVY_MUST_CHECK cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out);
+CVY_MUST_CHECK cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out);
 /** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
-CVY_API void cvy_selftest_result_release(cvy_selftest_result *result);
+void cvy_selftest_result_release(cvy_selftest_result *result);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,5 +1,5 @@
 /*
- * search_table.c: what a search has found, as a table for people and as JSON.
+ * predict_table.c: what the search for a process grid has found, as a table for people and as JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,45 +7,9 @@
 #include <string.h>
 
 #include "base/text/base_json.h"
-#include "search/search.h"
+#include "predict/predict_table.h"
 
 static const double gib = 1073741824.0;
-
-static double exposed_s(const cvy_search_candidate *c)
-{
-    double sum = 0;
-    for (int a = 0; a < CVY_COMM_AXES; a++)
-        sum += c->time.exposed_s[a];
-    return sum;
-}
-
-/* The share of the parts: each is a mean over stages, and together they are about the step. */
-static double share(const cvy_search_candidate *c, double seconds)
-{
-    const double all = c->time.work_s + c->time.bubble_s + exposed_s(c);
-    return all > 0 ? 100 * seconds / all : 0;
-}
-
-int cvy_search_is_rough(const cvy_search_candidate *c)
-{
-    return c->basis.rough_s > 0.05 * (c->basis.known_s + c->basis.rough_s);
-}
-
-void cvy_search_explain(const cvy_search_candidate *c, cvy_text *out)
-{
-    static const char *const axis[CVY_COMM_AXES] = {"data", "pipeline", "tensor", "spatial"};
-    const char *between = " (";
-    cvy_text_add(out, "%.3g ms a step, of which %.0f %% is computing, %.0f %% exposed communication",
-                 1e3 * c->time.step_s, share(c, c->time.work_s), share(c, exposed_s(c)));
-    for (int a = 0; a < CVY_COMM_AXES; a++)
-        if (share(c, c->time.exposed_s[a]) >= 0.5) {
-            cvy_text_add(out, "%s%s %.0f %%", between, axis[a], share(c, c->time.exposed_s[a]));
-            between = ", ";
-        }
-    cvy_text_add(out, "%s", *between == ',' ? ")" : "");
-    if (c->grid.length[CVY_AXIS_PIPELINE] > 1)
-        cvy_text_add(out, " and %.0f %% bubble", share(c, c->time.bubble_s));
-}
 
 static int width_of(const cvy_search_candidate *c)
 {
@@ -61,8 +25,9 @@ static void add_row(const cvy_search_candidate *c, int width, cvy_text *out)
     cvy_text grid = {0};
     cvy_search_grid_text(&c->grid, &grid);
     cvy_text_add(out, "%-*s %10.4g %11.4g %9.3f %9.0f %9.0f %8.0f%s\n", width, grid.data ? grid.data : "",
-                 1e3 * c->time.step_s, c->samples_per_s, (double)c->need_bytes / gib, share(c, c->time.work_s),
-                 share(c, exposed_s(c)), share(c, c->time.bubble_s), cvy_search_is_rough(c) ? "  rough" : "");
+                 1e3 * c->time.step_s, c->samples_per_s, (double)c->need_bytes / gib,
+                 cvy_search_share(c, c->time.work_s), cvy_search_share(c, cvy_search_exposed_s(c)),
+                 cvy_search_share(c, c->time.bubble_s), cvy_search_is_rough(c) ? "  rough" : "");
     cvy_text_free(&grid);
 }
 
@@ -78,14 +43,6 @@ static void add_head(const cvy_search_opts *o, int width, cvy_text *out)
                      1e-6 / o->network.across.beta_s);
     cvy_text_add(out, "\n\n%-*s %10s %11s %9s %9s %9s %8s\n", width, "grid", "ms a step", "samples/s", "GiB rank",
                  "work %", "exposed %", "bubble %");
-}
-
-void cvy_search_bytes_text(int64_t bytes, cvy_text *out)
-{
-    if ((double)bytes >= gib)
-        cvy_text_add(out, "%.3g GiB", (double)bytes / gib);
-    else
-        cvy_text_add(out, "%.3g MiB", (double)bytes / 1048576);
 }
 
 static void add_too_large(const cvy_search *s, cvy_text *out)
@@ -129,7 +86,7 @@ static void add_unusable(const cvy_search *s, cvy_text *out)
     }
 }
 
-void cvy_search_table(const cvy_search *s, const cvy_search_opts *o, int shown, cvy_text *out)
+void cvy_predict_table(const cvy_search *s, const cvy_search_opts *o, int shown, cvy_text *out)
 {
     int n = 0, ngood = 0, rough = 0, width = 4;
     for (; ngood < s->n && s->at[ngood].status == CVY_OK; ngood++)
@@ -180,7 +137,7 @@ static void add_candidate(const cvy_search_candidate *c, cvy_json *json)
         cvy_json_real(json, "step_ms", 1e3 * c->time.step_s);
         cvy_json_real(json, "samples_per_s", c->samples_per_s);
         cvy_json_real(json, "work_ms", 1e3 * c->time.work_s);
-        cvy_json_real(json, "exposed_ms", 1e3 * exposed_s(c));
+        cvy_json_real(json, "exposed_ms", 1e3 * cvy_search_exposed_s(c));
         cvy_json_real(json, "bubble_ms", 1e3 * c->time.bubble_s);
         cvy_json_bool(json, "rough", cvy_search_is_rough(c));
         cvy_json_bool(json, "rehearsed", c->is_rehearsed);
@@ -190,7 +147,7 @@ static void add_candidate(const cvy_search_candidate *c, cvy_json *json)
     cvy_json_close(json, '}');
 }
 
-cvy_status cvy_search_json(const cvy_search *s, const cvy_search_opts *o, char **text_out)
+cvy_status cvy_predict_json(const cvy_search *s, const cvy_search_opts *o, char **text_out)
 {
     cvy_json json = {0};
     cvy_json_open(&json, NULL, '{');

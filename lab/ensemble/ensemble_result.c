@@ -1,9 +1,9 @@
 /*
- * score_ensemble_result.c: see score_ensemble_result.h. All ranks make the same struct; rank 0 writes the file.
+ * ensemble_result.c: see ensemble_result.h. All ranks make the same struct; rank 0 writes the file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "score/score_ensemble_result.h"
+#include "ensemble/ensemble_result.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,16 +1,15 @@
 /*
- * test_job_site.c: cvy_site_open(): values and their defaults, structs of another size, errors that name the file, and
+ * test_site.c: cvy_site_open(): values and their defaults, structs of another size, errors that name the file, and
  * no memory that is kept after a fault. tests/cmd/site.sh has the search order and all mistakes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <convoy/site.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "site/site.h"
 #include "test_util.h"
 
 static const char *write_site(const char *text)
@@ -72,7 +71,7 @@ static void faults(void)
     cvy_site *site = NULL;
     cvy_site_about a = {0};
     EXPECT_FAULT(cvy_site_open(NULL, NULL), CVY_E_ARGUMENT, "output pointer");
-    EXPECT_FAULT(cvy_site_describe(NULL, &a), CVY_E_ARGUMENT, "site is NULL");
+    EXPECT_FAULT(cvy_site_describe(NULL, &a), CVY_E_ARGUMENT, "needs a site");
     const char *path = write_site("queue: a b\n");
     EXPECT_FAULT(cvy_site_open(NULL, &site), CVY_E_CONFIG, ":1:8: site: queue is \"a b\"");
     EXPECT(!site);
