@@ -65,7 +65,8 @@ cvy_status cvy_eval_phase(cvy_eval *ranks, int nranks, cvy_phase phase)
             continue;
         for (int r = 0; r < nranks; r++)
             CVY_TRY(cvy_eval_node(&ranks[r], ranks[r].graph->node[n]));
-        if (strcmp(g->node[n]->op->name, "allreduce") == 0)
+        const cvy_op_comm *comm = g->node[n]->op->comm;
+        if (comm && comm->exchange == CVY_EXCHANGE_SUM)
             cvy_eval_sum_ranks(ranks, nranks, g->node[n]->dst[0]->index);
     }
     return CVY_OK;

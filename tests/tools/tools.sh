@@ -46,6 +46,9 @@ finds "a format that is not on the line" cmd/convoy/bad.c '    vfprintf(stderr, 
 finds "a name that goes to stdout" cmd/convoy/bad.c '    fputs(r->name, stdout);'
 finds "dead code" src/op/op_bad.c '#if 0' '#endif'
 finds "a name that clang would define twice" src/op/op_bad.c 'CVY_SIMD static void f(int x)' '{' '}' 'CVY_SIMD static int f(void)' '{' '}'
+finds "an update mode by its name" src/op/op_bad.c '    return mode == CVY_UPDATE_LOCAL;'
+finds "a kind of call by its name" src/graph/graph_bad.c '    return call->kind == CVY_CALL_VIEW;'
+finds "an operator by its name" src/graph/graph_bad.c '    return strcmp(node->op->name, "conv") == 0;'
 finds "a public header that does not stand alone" include/convoy/bad.h 'size_t f(void);'
 
 # Symbols: one that a lower header declares and an upper folder defines, and one that a lower folder calls without any

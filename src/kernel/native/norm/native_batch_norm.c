@@ -207,76 +207,13 @@ static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
     return status;
 }
 
-CVY_KERNEL_DEFINE(native_bn_stats) = {
-    .name = "native.bn_stats",
-    .op = "bn_stats",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_stats_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_apply) = {
-    .name = "native.bn_apply",
-    .op = "bn_apply",
-    .preference = 50,
-    .slice_dst = 1,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_apply_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_infer) = {
-    .name = "native.bn_infer",
-    .op = "bn_infer",
-    .preference = 50,
-    .slice_dst = 1,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_grad_stats) = {
-    .name = "native.bn_grad_stats",
-    .op = "bn_grad_stats",
-    .preference = 50,
-    .slice_src = 1 << 2,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_grad_stats_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_grad_apply) = {
-    .name = "native.bn_grad_apply",
-    .op = "bn_grad_apply",
-    .preference = 50,
-    .slice_src = 1 << 3,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_grad_apply_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_infer_grad) = {
-    .name = "native.bn_infer_grad",
-    .op = "bn_infer_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_grad_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
+CVY_KERNEL_DEFINE(native_bn_stats) = {CVY_BN_PASS("native.bn_stats", "bn_stats", cvy_bn_stats_run)};
+CVY_KERNEL_DEFINE(native_bn_apply) = {CVY_BN_PASS("native.bn_apply", "bn_apply", cvy_bn_apply_run), .slice_dst = 1};
+CVY_KERNEL_DEFINE(native_bn_infer) = {CVY_BN_PASS("native.bn_infer", "bn_infer", cvy_bn_infer_run), .slice_dst = 1};
+CVY_KERNEL_DEFINE(native_bn_grad_stats) = {CVY_BN_PASS("native.bn_grad_stats", "bn_grad_stats", cvy_bn_grad_stats_run),
+                                           .slice_src = 1 << 2};
+CVY_KERNEL_DEFINE(native_bn_grad_apply) = {CVY_BN_PASS("native.bn_grad_apply", "bn_grad_apply", cvy_bn_grad_apply_run),
+                                           .slice_src = 1 << 3};
+CVY_KERNEL_DEFINE(native_bn_infer_grad) = {CVY_BN_PASS("native.bn_infer_grad", "bn_infer_grad", cvy_bn_infer_grad_run)};
 CVY_KERNEL_DEFINE(native_bn_infer_grad_params) = {
-    .name = "native.bn_infer_grad_params",
-    .op = "bn_infer_grad_params",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_grad_params_run,
-    .destroy = cvy_bn_passes_destroy,
-};
+    CVY_BN_PASS("native.bn_infer_grad_params", "bn_infer_grad_params", cvy_bn_infer_grad_params_run)};

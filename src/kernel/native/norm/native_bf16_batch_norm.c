@@ -180,72 +180,14 @@ static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
     return status;
 }
 
-CVY_KERNEL_DEFINE(native_bn_stats_bf16) = {
-    .name = "native.bn_stats_bf16",
-    .op = "bn_stats",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_stats_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_apply_bf16) = {
-    .name = "native.bn_apply_bf16",
-    .op = "bn_apply",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_apply_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_bn_infer_bf16) = {
-    .name = "native.bn_infer_bf16",
-    .op = "bn_infer",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
+CVY_KERNEL_DEFINE(native_bn_stats_bf16) = {CVY_BN_PASS("native.bn_stats_bf16", "bn_stats", cvy_bn_stats_run)};
+CVY_KERNEL_DEFINE(native_bn_apply_bf16) = {CVY_BN_PASS("native.bn_apply_bf16", "bn_apply", cvy_bn_apply_run)};
+CVY_KERNEL_DEFINE(native_bn_infer_bf16) = {CVY_BN_PASS("native.bn_infer_bf16", "bn_infer", cvy_bn_infer_run)};
 CVY_KERNEL_DEFINE(native_bn_grad_stats_bf16) = {
-    .name = "native.bn_grad_stats_bf16",
-    .op = "bn_grad_stats",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_grad_stats_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
+    CVY_BN_PASS("native.bn_grad_stats_bf16", "bn_grad_stats", cvy_bn_grad_stats_run)};
 CVY_KERNEL_DEFINE(native_bn_grad_apply_bf16) = {
-    .name = "native.bn_grad_apply_bf16",
-    .op = "bn_grad_apply",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_grad_apply_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
+    CVY_BN_PASS("native.bn_grad_apply_bf16", "bn_grad_apply", cvy_bn_grad_apply_run)};
 CVY_KERNEL_DEFINE(native_bn_infer_grad_bf16) = {
-    .name = "native.bn_infer_grad_bf16",
-    .op = "bn_infer_grad",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_grad_run,
-    .destroy = cvy_bn_passes_destroy,
-};
-
+    CVY_BN_PASS("native.bn_infer_grad_bf16", "bn_infer_grad", cvy_bn_infer_grad_run)};
 CVY_KERNEL_DEFINE(native_bn_infer_grad_params_bf16) = {
-    .name = "native.bn_infer_grad_params_bf16",
-    .op = "bn_infer_grad_params",
-    .preference = 50,
-    .offer = offer,
-    .create = create,
-    .run = cvy_bn_infer_grad_params_run,
-    .destroy = cvy_bn_passes_destroy,
-};
+    CVY_BN_PASS("native.bn_infer_grad_params_bf16", "bn_infer_grad_params", cvy_bn_infer_grad_params_run)};

@@ -106,4 +106,9 @@ static inline float *cvy_bn_coef(const cvy_bn_passes *b, int64_t g, int k)
     return b->coef + (g * 3 + k) * b->lanes;
 }
 
+/* The members of a kernel of one pass; its file has the functions offer and create. */
+#define CVY_BN_PASS(kernel, operator, runs)                                                                            \
+    .name = kernel, .op = operator, .preference = 50, .offer = offer, .create = create, .run = runs,                   \
+    .destroy = cvy_bn_passes_destroy
+
 #endif
