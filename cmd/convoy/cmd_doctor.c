@@ -56,16 +56,13 @@ static int doctor(const cmd_line *line, cvy_context *context, void *user)
                                   .seconds = (double)o->seconds,
                                   .out = o->out,
                                   .platform = o->platform != NULL};
-    cvy_doctor_result result = {.size = sizeof result};
-    char *text = NULL;
+    cvy_doctor_report report;
     (void)user;
-    cvy_status status = cvy_run_doctor(context, &opts, &result);
-    if (status == CVY_OK && cvy_context_rank(context) == 0)
-        status = o->json ? cvy_doctor_result_json(&result, &text) : cvy_doctor_result_lines(&result, &text);
-    int code = cmd_print(status, &text);
-    if (!code && result.platform)
-        code = write_platform(o->platform, result.platform);
-    cvy_doctor_result_release(&result);
+    const cvy_status status = cvy_run_doctor(context, &opts, &report);
+    int code = cmd_print(status, o->json ? &report.json : &report.lines);
+    if (!code && report.platform)
+        code = write_platform(o->platform, report.platform);
+    cvy_doctor_report_release(&report);
     return code;
 }
 

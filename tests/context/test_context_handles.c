@@ -183,7 +183,7 @@ static void call_runs(void)
     cvy_ensemble_scores scores = cvy_ensemble_scores_default();
     cvy_bench_result bench = cvy_bench_result_default();
     cvy_check_result check = cvy_check_result_default();
-    cvy_doctor_result doctor = cvy_doctor_result_default();
+    cvy_doctor_report doctor;
     cvy_selftest_result selftest = cvy_selftest_result_default();
     cvy_operators_result operators = cvy_operators_result_default();
     FAULT(CONTEXT, "context", cvy_run_convert(wrong, &convert, &text_out));

@@ -119,34 +119,6 @@ static void results_that_own_memory(void)
     EXPECT(system(clean) == 0);
 }
 
-static void doctor_has_a_struct(void)
-{
-    cvy_doctor_opts opts = cvy_doctor_opts_default();
-    cvy_doctor_result result = cvy_doctor_result_default();
-    cvy_context *context = NULL;
-    char *text = NULL;
-    opts.seconds = 1;
-    EXPECT_OK(cvy_context_create(NULL, &context));
-    EXPECT_FAULT(cvy_doctor_result_json(&result, &text), CVY_E_ARGUMENT, "the result is empty");
-    EXPECT_OK(cvy_run_doctor(context, &opts, &result));
-    cvy_context_destroy(&context); /* the result does not need it */
-    EXPECT(result.nnodes == 1 && result.nranks == 1 && result.nsums == 0 && !result.inside_a_node);
-    EXPECT(result.node[0].ranks == 1 && result.node[0].cores_used >= 1 && *result.node[0].host);
-    EXPECT(result.rank[0].node == 0 && *result.rank[0].bound_to);
-    EXPECT(result.clock && result.clock->read_s >= 0);
-    EXPECT(result.files && strcmp(result.files->folder, ".") == 0);
-    EXPECT_OK(cvy_doctor_result_json(&result, &text));
-    EXPECT(strstr(text, "\"findings\":") != NULL);
-    cvy_text_release(&text);
-    EXPECT_OK(cvy_doctor_result_lines(&result, &text));
-    EXPECT(strncmp(text, "1 node, 1 rank", 14) == 0);
-    cvy_text_release(&text);
-    cvy_doctor_result_release(&result);
-    cvy_doctor_result_release(&result);
-    EXPECT(result.nnodes == 0 && !result.node);
-    EXPECT_INT(cvy_memory_bytes(), 0);
-}
-
 static void newer_options_are_refused_if_set(void)
 {
     struct {
@@ -190,7 +162,6 @@ static void sizes_are_required(void)
     REFUSED(cvy_run_bench_data(edge, &measured), "cvy_bench_data_opts");
     REFUSED(cvy_run_platform(edge, &platform), "cvy_platform_opts");
     REFUSED(cvy_run_test(context, "run", NULL, NULL, (cvy_test_result *)(uintptr_t)edge), "cvy_test_result");
-    REFUSED(cvy_run_doctor(context, NULL, (cvy_doctor_result *)(uintptr_t)edge), "cvy_doctor_result");
     REFUSED(cvy_run_selftest(context, NULL, (cvy_selftest_result *)(uintptr_t)edge), "cvy_selftest_result");
     REFUSED(cvy_run_convert(context, edge, &text), "cvy_convert_request");
     cvy_context_destroy(&context);
@@ -209,7 +180,6 @@ int main(void)
     TEST(older_options_work);
     TEST(older_results_are_filled);
     TEST(results_that_own_memory);
-    TEST(doctor_has_a_struct);
     TEST(newer_options_are_refused_if_set);
     TEST(sizes_are_required);
     TEST(versions_agree);

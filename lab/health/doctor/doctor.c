@@ -296,14 +296,29 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
     return CVY_OK;
 }
 
-cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy_doctor_result *result_out)
+/* ---- the report ---- */
+
+void cvy_doctor_report_release(cvy_doctor_report *report)
+{
+    cvy_mem_free(&report->lines);
+    cvy_mem_free(&report->json);
+    cvy_mem_free(&report->platform);
+}
+
+static cvy_status print(const cvy_doctor *d, cvy_doctor_report *out)
+{
+    CVY_TRY(cvy_doctor_print_json(d, &out->json));
+    CVY_TRY(cvy_doctor_print_table(d, &out->lines));
+    return d->platform.is_measured ? cvy_doctor_print_platform(d, &out->platform) : CVY_OK;
+}
+
+cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy_doctor_report *report_out)
 {
     CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_doctor *d = NULL;
     cvy_pool *pool = NULL;
-    CVY_TRY(cvy_comm_agree(context->comm, cvy_doctor_result_check(result_out)));
-    cvy_doctor_result_clear(result_out);
+    *report_out = (cvy_doctor_report){0};
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_status status = cvy_pool_create(&pool);
     if (status == CVY_OK)
         status = cvy_pool_alloc(pool, sizeof *d, &d);
@@ -319,10 +334,10 @@ cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy
         status = examine(d, opts);
     }
     if (status == CVY_OK && context->comm->rank == 0)
-        status = cvy_doctor_result_make(d, &pool, result_out);
+        status = print(d, report_out);
     cvy_pool_destroy(&pool);
     status = cvy_comm_agree(context->comm, status);
     if (status != CVY_OK)
-        cvy_doctor_result_release(result_out);
+        cvy_doctor_report_release(report_out);
     return status;
 }

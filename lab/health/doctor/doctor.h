@@ -7,7 +7,6 @@
  *   doctor_reductions.c    the network: all-reduces by each method, and single messages
  *   doctor_platform.c      what `convoy simulate` needs to know of the machine
  *   doctor_print.c   the result as text, for people and as JSON
- *   doctor_result.c  the result as a struct
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -114,12 +113,6 @@ cvy_status cvy_doctor_measure_files(cvy_doctor *d);
 cvy_status cvy_doctor_measure_platform(cvy_doctor *d);
 /* The index of the fastest method in a row. */
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size);
-
-/* Checks the size that the caller has set; empties the struct. */
-cvy_status cvy_doctor_result_check(const cvy_doctor_result *given);
-void cvy_doctor_result_clear(cvy_doctor_result *given);
-/* Fills the caller's struct, on rank 0. On success it takes the pool of *d, with all that is in it. */
-cvy_status cvy_doctor_result_make(const cvy_doctor *d, cvy_pool **pool_take, cvy_doctor_result *given);
 
 /* "shared", "not shared" or "one rank a node" */
 const char *cvy_doctor_memory_text(const cvy_doctor *d);
