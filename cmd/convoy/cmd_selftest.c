@@ -42,7 +42,7 @@ static int selftest(const cmd_line *line, cvy_context *context, void *user)
                                     .limit_s = (double)o->limit,
                                     .control = user,
                                     .line = o->json ? NULL : print_line};
-    cvy_selftest_result result = {.size = sizeof result};
+    cvy_selftest_result result;
     const cvy_status status = cvy_run_selftest(context, &opts, &result);
     alarm(0); /* the check of signals has set off the timer of SIGTERM */
     int code = cmd_outcome(status);

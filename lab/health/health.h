@@ -96,19 +96,17 @@ typedef struct cvy_selftest_result_check {
     double seconds;
 } cvy_selftest_result_check;
 
-/** What cvy_run_selftest() has found. The caller sets size, and releases the contents with
- * cvy_selftest_result_release(); all pointers in it are valid until then. */
+/** What cvy_run_selftest() has found. The caller releases it with cvy_selftest_result_release(); all pointers in it are
+ * valid until then. */
 typedef struct cvy_selftest_result {
-    size_t size;
     int passed, failed, skipped, ranks;
     double seconds;
     /** [nchecks], in the order in which they ran. */
     int nchecks;
     const cvy_selftest_result_check *check;
-    /** Private to the library. A size that ends before this field is refused. */
-    void *owned;
+    /** All of it is in there. */
+    struct cvy_pool *pool;
 } cvy_selftest_result;
-CVY_SIZED_STRUCT(cvy_selftest_result)
 
 /**
  * cvy_run_selftest - whether this copy of the library works on these ranks, processors, networks and files
@@ -119,16 +117,13 @@ CVY_SIZED_STRUCT(cvy_selftest_result)
  * in a folder, data formats, and signals (docs/reference/command.md). It needs no file. A check that fails is not a
  * fault of the call; if a rank fails, all ranks go on together. Takes about half a minute. Collective: yes. Errors:
  * CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM (ranks do not answer), CVY_E_IO (the folder cannot be removed). CVY_STOPPED:
- * a stop was requested. Then, and after a fault, the result is empty, or as it was if its size is refused.
+ * a stop was requested. Then, and after a fault, the result is empty.
  */
 CVY_MUST_CHECK cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts,
                                            cvy_selftest_result *result_out);
-/** The result as one JSON object. Collective: no. Errors: CVY_E_ARGUMENT (an empty result; size), CVY_E_MEMORY. */
+/** The result as one JSON object. Collective: no. Errors: CVY_E_MEMORY. */
 CVY_MUST_CHECK cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **text_out);
-/** The result as lines for people, the last of which counts the verdicts. Collective: no. Errors: as
- * cvy_selftest_result_json(). */
-CVY_MUST_CHECK cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out);
-/** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
+/** Releases the contents and empties the result, which may be empty already. Collective: no. */
 void cvy_selftest_result_release(cvy_selftest_result *result);
 
 #endif

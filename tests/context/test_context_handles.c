@@ -184,7 +184,7 @@ static void call_runs(void)
     cvy_bench_result bench = cvy_bench_result_default();
     cvy_check_result check = cvy_check_result_default();
     cvy_doctor_report doctor;
-    cvy_selftest_result selftest = cvy_selftest_result_default();
+    cvy_selftest_result selftest;
     cvy_operators_result operators = cvy_operators_result_default();
     FAULT(CONTEXT, "context", cvy_run_convert(wrong, &convert, &text_out));
     FAULT(CONTEXT, "context", cvy_run_test(wrong, "run", NULL, NULL, &test));
@@ -358,7 +358,7 @@ static void call_with_control(void)
     const cvy_train_opts train = {.size = sizeof train, .out = "none", .control = wrong};
     const cvy_sweep_opts sweep = {.size = sizeof sweep, .out = "none", .control = wrong};
     const cvy_selftest_opts check = {.size = sizeof check, .control = wrong};
-    cvy_selftest_result result = cvy_selftest_result_default();
+    cvy_selftest_result result;
     if (!wrong)
         return;
     FAULT(TRAIN_CONTROL, "opts.control", cvy_run_train(alive->context, &source_of_job, &train, NULL));

@@ -131,7 +131,8 @@ static void wrong_sums_are_found(void)
 static int lines;
 static void count_line(void *user, const char *line)
 {
-    lines++;
+    if (lines++ == 0)
+        EXPECT(strncmp(line, "FAILED   ranks  ", 16) == 0);
     EXPECT(user == &lines && *line);
 }
 
@@ -139,10 +140,9 @@ static void the_result_has_all_checks(void)
 {
     cvy_context *context = NULL;
     cvy_selftest_opts opts = cvy_selftest_opts_default();
-    cvy_selftest_result result = cvy_selftest_result_default();
+    cvy_selftest_result result;
     char *text = NULL;
     EXPECT_OK(cvy_context_create(NULL, &context));
-    EXPECT_FAULT(cvy_selftest_result_lines(&result, &text), CVY_E_ARGUMENT, "the result is empty");
     opts.only = "ranks,versions,system,node-memory,signals";
     opts.ranks = 2;
     opts.line = count_line;
@@ -157,10 +157,6 @@ static void the_result_has_all_checks(void)
     EXPECT_TEXT(result.check[0].name, "ranks");
     EXPECT_INT(result.check[0].verdict, CVY_SELFTEST_FAILED);
     EXPECT(strstr(result.check[0].text, "there is 1 rank, and --ranks asks for 2") != NULL);
-    EXPECT_OK(cvy_selftest_result_lines(&result, &text));
-    EXPECT(text && strstr(text, "\nselftest: 2 checks passed, 1 failed, 2 skipped, 0 s\n"));
-    EXPECT(text && strncmp(text, "FAILED   ranks  ", 16) == 0);
-    cvy_text_release(&text);
     EXPECT_OK(cvy_selftest_result_json(&result, &text));
     EXPECT(text && strncmp(text, "{\"passed\": 2, \"failed\": 1, \"skipped\": 2, \"ranks\": 1, ", 53) == 0);
     cvy_text_release(&text);
@@ -175,17 +171,13 @@ static void wrong_options_are_refused(void)
 {
     cvy_context *context = NULL;
     cvy_selftest_opts opts = cvy_selftest_opts_default();
-    cvy_selftest_result result = cvy_selftest_result_default();
+    cvy_selftest_result result;
     EXPECT_OK(cvy_context_create(NULL, &context));
     opts.only = "ranks,kernel";
     EXPECT_FAULT(cvy_run_selftest(context, &opts, &result), CVY_E_ARGUMENT,
                  "there is no check 'kernel', did you mean 'kernels'?");
-    EXPECT_FAULT(cvy_run_selftest(context, NULL, NULL), CVY_E_ARGUMENT, "needs a place for what it finds");
-    result.size = 8;
-    EXPECT_FAULT(cvy_run_selftest(context, NULL, &result), CVY_E_ARGUMENT, "cvy_selftest_result");
     opts.only = NULL;
     opts.size = 0;
-    result = cvy_selftest_result_default();
     EXPECT_FAULT(cvy_run_selftest(context, &opts, &result), CVY_E_ARGUMENT, "cvy_selftest_opts");
     cvy_context_destroy(&context);
 }
@@ -196,7 +188,7 @@ static void a_stop_ends_it(void)
     cvy_context *context = NULL;
     cvy_train_control *control = NULL;
     cvy_selftest_opts opts = cvy_selftest_opts_default();
-    cvy_selftest_result result = cvy_selftest_result_default();
+    cvy_selftest_result result;
     EXPECT_OK(cvy_context_create(NULL, &context));
     EXPECT_OK(cvy_train_control_create(&control));
     cvy_train_control_request(control, CVY_TRAIN_STOP);
@@ -213,7 +205,7 @@ static cvy_context *few;
 static cvy_status run_few(void)
 {
     cvy_selftest_opts opts = cvy_selftest_opts_default();
-    cvy_selftest_result result = cvy_selftest_result_default();
+    cvy_selftest_result result;
     opts.only = "ranks,versions,system,training";
     const cvy_status status = cvy_run_selftest(few, &opts, &result);
     const int failed = result.failed;

@@ -162,7 +162,6 @@ static void sizes_are_required(void)
     REFUSED(cvy_run_bench_data(edge, &measured), "cvy_bench_data_opts");
     REFUSED(cvy_run_platform(edge, &platform), "cvy_platform_opts");
     REFUSED(cvy_run_test(context, "run", NULL, NULL, (cvy_test_result *)(uintptr_t)edge), "cvy_test_result");
-    REFUSED(cvy_run_selftest(context, NULL, (cvy_selftest_result *)(uintptr_t)edge), "cvy_selftest_result");
     REFUSED(cvy_run_convert(context, edge, &text), "cvy_convert_request");
     cvy_context_destroy(&context);
 }

@@ -312,12 +312,11 @@ static cvy_status examine(cvy_selftest *t)
 cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts, cvy_selftest_result *result_out)
 {
     CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_selftest *t = NULL;
     cvy_pool *pool = NULL;
     cvy_selftest_opts own = {0};
-    CVY_TRY(cvy_comm_agree(context->comm, cvy_selftest_result_size(result_out)));
-    cvy_selftest_result_clear(result_out);
+    *result_out = (cvy_selftest_result){0};
+    CVY_TRY(CVY_LIVE(CONTEXT, context));
     cvy_status status = CVY_OPTS_READ(cvy_selftest_opts, opts, &own);
     if (status == CVY_OK && own.control)
         status = cvy_handle_check(own.control, CVY_HANDLE_TRAIN_CONTROL, "opts.control");
@@ -331,8 +330,9 @@ cvy_status cvy_run_selftest(cvy_context *context, const cvy_selftest_opts *opts,
         status = examine(t);
     }
     if (status == CVY_OK && context->comm->rank == 0)
-        status = cvy_selftest_result_make(t, &pool, result_out);
-    cvy_pool_destroy(&pool);
+        cvy_selftest_result_make(t, result_out);
+    else
+        cvy_pool_destroy(&pool);
     if (status == CVY_E_COMM)
         return status;
     status = cvy_comm_agree(context->comm, status);

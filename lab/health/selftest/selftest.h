@@ -3,7 +3,7 @@
  * system of the ranks that run it.
  *
  *   selftest.c           cvy_run_selftest(): the table of checks; runs them and agrees on their verdicts
- *   selftest_result.c    the result: struct, lines and JSON
+ *   selftest_result.c    the result: lines and JSON
  *   selftest_launch.c    the number of ranks, the versions, the system
  *   selftest_clocks.c    clocks
  *   selftest_kernels.c   kernels of this processor against the reference kernels
@@ -112,10 +112,8 @@ int64_t cvy_selftest_sum_check(cvy_dtype dtype, const void *data, int64_t count,
 
 /* ---- the result ---- */
 
-cvy_status cvy_selftest_result_size(const cvy_selftest_result *given);
-void cvy_selftest_result_clear(cvy_selftest_result *given);
-/* Fills the caller's struct, on rank 0. On success it takes the pool of *t, with all that is in it. */
-cvy_status cvy_selftest_result_make(cvy_selftest *t, cvy_pool **pool_take, cvy_selftest_result *given);
+/* Makes the result, on rank 0, which then owns the pool of *t, with all that is in it. */
+void cvy_selftest_result_make(cvy_selftest *t, cvy_selftest_result *out);
 /* The line of a check, and that of its note. The text is in the pool. */
 cvy_status cvy_selftest_line(cvy_selftest *t, const cvy_selftest_result_check *check, char **text_out);
 

@@ -2,8 +2,8 @@
  * selftest_launch.c: how the ranks were started, whether they run the same copy with the same libraries, and what the
  * system lacks.
  *
- * A copy is identified by its version, by what was built in, and by the linker's identifier (build-id) of the file that
- * holds the library's code. A node with an older copy on its own disk differs in it. The version of the MPI library is
+ * A copy is identified by its version, by what was built in, and by the linker's identifiers (build-id) of the command
+ * and of the library. A node with an older copy on its own disk differs in it. The version of the MPI library is
  * that of the library which is loaded.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -73,7 +73,7 @@ static struct copy copy_here(const cvy_selftest *t)
     cvy_kernel_libraries_about(mine.libraries, sizeof mine.libraries);
     cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
     mine.build = cvy_hash(cvy_build_info(), strlen(cvy_build_info()));
-    mine.id = cvy_code_id((uintptr_t)&cvy_run_selftest);
+    mine.id = 3 * cvy_code_id((uintptr_t)&cvy_run_selftest) + cvy_code_id((uintptr_t)cvy_build_info());
     return mine;
 }
 

@@ -1,23 +1,13 @@
 /*
- * selftest_result.c: the result of cvy_run_selftest() as a struct, as lines and as JSON.
+ * selftest_result.c: the result of cvy_run_selftest(): its lines and its JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "health/selftest/selftest.h"
 
-#include <stdio.h>
-
 #include "base/base_entry.h"
-#include "base/base_opts.h"
 #include "base/machine/base_clock.h"
 #include "table/table.h"
-
-/* The size of the struct's first version; without `owned` the caller could not release what it is given. */
-#define FIRST_SIZE (offsetof(cvy_selftest_result, owned) + sizeof(void *))
-
-struct owned {
-    cvy_pool *pool;
-};
 
 /* "ok", in lines */
 static const char *const line_word[] = {
@@ -25,79 +15,26 @@ static const char *const line_word[] = {
 static const char *const json_word[] = {
     [CVY_SELFTEST_PASSED] = "passed", [CVY_SELFTEST_FAILED] = "failed", [CVY_SELFTEST_SKIPPED] = "skipped"};
 
-static void add_line(const cvy_selftest_result_check *check, cvy_text *text)
-{
-    cvy_text_add(text, "%-7s  %-13s  %s", line_word[check->verdict], check->name, check->text);
-    if (check->note)
-        cvy_text_add(text, "\nnote     %-13s  %s", check->name, check->note);
-}
-
 cvy_status cvy_selftest_line(cvy_selftest *t, const cvy_selftest_result_check *check, char **text_out)
 {
-    cvy_text text = {0};
-    add_line(check, &text);
-    const cvy_status status = text.status == CVY_OK ? cvy_pool_strdup(t->pool, text.data, text_out) : text.status;
-    cvy_text_free(&text);
-    return status;
+    CVY_TRY(cvy_pool_printf(t->pool, text_out, "%-7s  %-13s  %s", line_word[check->verdict], check->name, check->text));
+    return check->note
+               ? cvy_pool_printf(t->pool, text_out, "%s\nnote     %-13s  %s", *text_out, check->name, check->note)
+               : CVY_OK;
 }
 
-cvy_status cvy_selftest_result_make(cvy_selftest *t, cvy_pool **pool_take, cvy_selftest_result *given)
+void cvy_selftest_result_make(cvy_selftest *t, cvy_selftest_result *out)
 {
-    cvy_selftest_result own = cvy_selftest_result_default();
-    struct owned *owned = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *owned, &owned));
+    *out = (cvy_selftest_result){.ranks = t->context->comm->nranks,
+                                 .seconds = cvy_clock_s() - t->begin_s,
+                                 .nchecks = t->ncheck,
+                                 .check = t->check,
+                                 .pool = t->pool};
     for (int i = 0; i < t->ncheck; i++) {
-        own.passed += t->check[i].verdict == CVY_SELFTEST_PASSED;
-        own.failed += t->check[i].verdict == CVY_SELFTEST_FAILED;
-        own.skipped += t->check[i].verdict == CVY_SELFTEST_SKIPPED;
+        out->passed += t->check[i].verdict == CVY_SELFTEST_PASSED;
+        out->failed += t->check[i].verdict == CVY_SELFTEST_FAILED;
+        out->skipped += t->check[i].verdict == CVY_SELFTEST_SKIPPED;
     }
-    own.ranks = t->context->comm->nranks;
-    own.seconds = cvy_clock_s() - t->begin_s;
-    own.nchecks = t->ncheck;
-    own.check = t->check;
-    owned->pool = *pool_take; /* *t is in it */
-    *pool_take = NULL;
-    own.owned = owned;
-    cvy_result_write(given, &own, sizeof own);
-    return CVY_OK;
-}
-
-cvy_status cvy_selftest_result_size(const cvy_selftest_result *given)
-{
-    CVY_CHECK(given, CVY_E_ARGUMENT, "cvy_run_selftest() needs a place for what it finds");
-    CVY_TRY(CVY_RESULT_CHECK(cvy_selftest_result, given));
-    CVY_CHECK(
-        given->size >= FIRST_SIZE, CVY_E_ARGUMENT,
-        "the size of cvy_selftest_result is %zu, and its first version had %zu: set it to sizeof(cvy_selftest_result)",
-        given->size, FIRST_SIZE);
-    return CVY_OK;
-}
-
-void cvy_selftest_result_clear(cvy_selftest_result *given)
-{
-    const cvy_selftest_result empty = {0};
-    cvy_result_write(given, &empty, sizeof empty);
-}
-
-static cvy_status check_full(const cvy_selftest_result *result)
-{
-    CVY_TRY(cvy_selftest_result_size(result));
-    CVY_CHECK(result->owned, CVY_E_ARGUMENT, "the result is empty: cvy_run_selftest() fills it on rank 0");
-    return CVY_OK;
-}
-
-cvy_status cvy_selftest_result_lines(const cvy_selftest_result *result, char **text_out)
-{
-    CVY_ENTRY();
-    cvy_text text = {0};
-    CVY_TRY(check_full(result));
-    for (int i = 0; i < result->nchecks; i++) {
-        add_line(&result->check[i], &text);
-        cvy_text_add(&text, "\n");
-    }
-    cvy_text_add(&text, "selftest: %d check%s passed, %d failed, %d skipped, %.0f s\n", result->passed,
-                 result->passed == 1 ? "" : "s", result->failed, result->skipped, result->seconds);
-    return cvy_text_take(&text, text_out);
 }
 
 static void verdict_words(cvy_cell cell, cvy_text *out)
@@ -124,7 +61,6 @@ cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **te
 {
     CVY_ENTRY();
     cvy_json json = {0};
-    CVY_TRY(check_full(result));
     cvy_json_open(&json, NULL, '{');
     cvy_row_json(sums, result, &json);
     cvy_table_json(columns, CVY_ROWS(result->check, result->nchecks), "checks", &json);
@@ -133,15 +69,8 @@ cvy_status cvy_selftest_result_json(const cvy_selftest_result *result, char **te
     return cvy_text_take(&json.text, text_out);
 }
 
-/* A struct that cvy_run_selftest() has refused holds nothing. */
 void cvy_selftest_result_release(cvy_selftest_result *result)
 {
-    CVY_ENTRY();
-    if (result->size < FIRST_SIZE)
-        return;
-    struct owned *owned = result->owned;
-    if (owned)
-        cvy_pool_destroy(&owned->pool);
-    cvy_mem_free(&owned);
-    cvy_selftest_result_clear(result);
+    cvy_pool_destroy(&result->pool);
+    *result = (cvy_selftest_result){0};
 }
