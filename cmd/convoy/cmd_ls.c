@@ -22,7 +22,7 @@ static int print(const verb_options *o, const cvy_run_list_result *r, const char
 static int run(const cmd_line *line)
 {
     const char *folder = line->narg ? line->arg[0] : "runs";
-    cvy_run_list_result r = {.size = sizeof r};
+    cvy_run_list_result r;
     const cvy_status status = cvy_run_list(folder, &r);
     const int code = status == CVY_OK ? print(line->options, &r, folder) : cmd_outcome(status);
     cvy_run_list_result_release(&r);

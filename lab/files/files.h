@@ -66,35 +66,32 @@ CVY_SIZED_STRUCT(cvy_run_summary)
  */
 CVY_MUST_CHECK cvy_status cvy_run_summarize(const char *run, cvy_run_summary *summary_out);
 
-/** The runs below a folder. The caller sets size, and releases the contents with cvy_run_list_result_release(); all
- * pointers in it are valid until then. */
+/** The runs below a folder. The caller releases it with cvy_run_list_result_release(); all pointers in it are valid
+ * until then. */
 typedef struct cvy_run_list_result {
-    size_t size;
     /** [nruns], sorted by folder. */
     int nruns;
-    const cvy_run_summary *run;
+    cvy_run_summary *run;
     /** [nunreadable]: folders that cannot be read, with the reason. */
     int nunreadable;
-    const char *const *unreadable;
-    /** Private to the library. A size that ends before this field is refused. */
-    void *owned;
+    char **unreadable;
+    /** Of the texts. */
+    struct cvy_pool *pool;
 } cvy_run_list_result;
-CVY_SIZED_STRUCT(cvy_run_list_result)
 
 /**
  * cvy_run_list - find the runs below a folder
  * @folder: is searched, with its folders; it may be a run itself
  *
  * Folders of a run are not searched further, hidden folders and links to other folders not at all. Collective: no.
- * Errors: CVY_E_IO (no such folder), CVY_E_ARGUMENT (size), CVY_E_MEMORY. After a fault the result is as it was.
+ * Errors: CVY_E_IO (no such folder), CVY_E_ARGUMENT (no name), CVY_E_MEMORY. After a fault the result is empty.
  */
 CVY_MUST_CHECK cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out);
-/** The list as one JSON object with the members "runs" and "unreadable". Collective: no. Errors: CVY_E_ARGUMENT (size),
- * CVY_E_MEMORY. */
+/** The list as one JSON object with the members "runs" and "unreadable". Collective: no. Errors: CVY_E_MEMORY. */
 CVY_MUST_CHECK cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **text_out);
 /** The list as a table, a line for each run. Collective: no. Errors: as cvy_run_list_result_json(). */
 CVY_MUST_CHECK cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **text_out);
-/** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
+/** Releases the contents and empties the result, which may be empty already. Collective: no. */
 void cvy_run_list_result_release(cvy_run_list_result *result);
 
 /**

@@ -15,21 +15,10 @@
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
-#include "base/base_opts.h"
 #include "files/files_runs.h"
 #include "table/table.h"
 
 enum { DEPTH_MAX = 16 };
-
-/* The size of the struct's first version; without `owned` the caller could not release what it is given. */
-#define FIRST_SIZE (offsetof(cvy_run_list_result, owned) + sizeof(void *))
-
-struct owned {
-    cvy_pool *pool; /* of the texts and of the list of folders that cannot be read */
-    cvy_run_summary *run;
-    char **unreadable;
-    int nrun, nunreadable;
-};
 
 /* ---- the search ---- */
 
@@ -41,7 +30,7 @@ static cvy_status grow(void *array_ptr, size_t elem, int count)
     return cvy_mem_grow(array_ptr, elem * (size_t)count, elem * (size_t)CVY_MAX(2 * count, 1));
 }
 
-static cvy_status add_unreadable(struct owned *o, const char *text)
+static cvy_status add_unreadable(cvy_run_list_result *o, const char *text)
 {
     CVY_TRY(grow(&o->unreadable, sizeof *o->unreadable, o->nunreadable));
     CVY_TRY(cvy_pool_strdup(o->pool, text, &o->unreadable[o->nunreadable]));
@@ -49,16 +38,16 @@ static cvy_status add_unreadable(struct owned *o, const char *text)
     return CVY_OK;
 }
 
-static cvy_status add_run(struct owned *o, const char *path)
+static cvy_status add_run(cvy_run_list_result *o, const char *path)
 {
-    CVY_TRY(grow(&o->run, sizeof *o->run, o->nrun));
-    const cvy_status status = cvy_run_summary_read(path, &o->run[o->nrun]);
+    CVY_TRY(grow(&o->run, sizeof *o->run, o->nruns));
+    const cvy_status status = cvy_run_summary_read(path, &o->run[o->nruns]);
     if (status == CVY_OK)
-        o->nrun++;
+        o->nruns++;
     return status == CVY_OK || status == CVY_E_MEMORY ? status : add_unreadable(o, cvy_error_text());
 }
 
-static cvy_status search(struct owned *o, const char *path, int depth)
+static cvy_status search(cvy_run_list_result *o, const char *path, int depth)
 {
     char **name = NULL;
     int64_t count = 0;
@@ -83,62 +72,25 @@ static cvy_status search(struct owned *o, const char *path, int depth)
     return CVY_OK;
 }
 
-static void release(struct owned **owned)
-{
-    struct owned *o = *owned;
-    if (!o)
-        return;
-    cvy_mem_free(&o->run);
-    cvy_mem_free(&o->unreadable);
-    cvy_pool_destroy(&o->pool);
-    cvy_mem_free(owned);
-}
-
-static cvy_status find_all(const char *folder, struct owned **out)
-{
-    struct owned *o = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *o, &o));
-    cvy_status status = cvy_pool_create(&o->pool);
-    if (status == CVY_OK)
-        status = search(o, folder, 0);
-    for (int i = 0; i < o->nrun; i++)
-        o->run[i].size = sizeof *o->run;
-    if (status == CVY_OK)
-        *out = o;
-    else
-        release(&o);
-    return status;
-}
-
-cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out)
+cvy_status cvy_run_list(const char *folder, cvy_run_list_result *out)
 {
     CVY_ENTRY();
-    struct owned *o = NULL;
-    CVY_CHECK(result_out, CVY_E_ARGUMENT, "cvy_run_list() needs a place for the runs");
-    CVY_TRY(CVY_RESULT_CHECK(cvy_run_list_result, result_out));
-    CVY_CHECK(result_out->size >= FIRST_SIZE, CVY_E_ARGUMENT,
-              "the size of cvy_run_list_result is %zu, at least %zu is needed", result_out->size, FIRST_SIZE);
+    *out = (cvy_run_list_result){0};
     CVY_CHECK(folder && *folder, CVY_E_ARGUMENT, "the name of the folder to list is empty");
     CVY_CHECK(cvy_file_is_folder(folder), CVY_E_IO, "%s: no such folder", folder);
-    CVY_TRY(find_all(folder, &o));
-    const cvy_run_list_result result = {.nruns = o->nrun,
-                                        .run = o->run,
-                                        .nunreadable = o->nunreadable,
-                                        .unreadable = (const char *const *)o->unreadable,
-                                        .owned = o};
-    cvy_result_write(result_out, &result, sizeof result);
-    return CVY_OK;
+    CVY_TRY(cvy_pool_create(&out->pool));
+    const cvy_status status = search(out, folder, 0);
+    if (status != CVY_OK)
+        cvy_run_list_result_release(out);
+    return status;
 }
 
 void cvy_run_list_result_release(cvy_run_list_result *result)
 {
-    CVY_ENTRY();
-    const cvy_run_list_result empty = {0};
-    if (result->size < FIRST_SIZE)
-        return;
-    struct owned *o = result->owned;
-    release(&o);
-    cvy_result_write(result, &empty, sizeof empty);
+    cvy_mem_free(&result->run);
+    cvy_mem_free(&result->unreadable);
+    cvy_pool_destroy(&result->pool);
+    *result = (cvy_run_list_result){0};
 }
 
 /* ---- texts ---- */
@@ -229,15 +181,12 @@ static const cvy_column columns[] = {
 cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **text_out)
 {
     CVY_ENTRY();
-    cvy_run_list_result r;
     cvy_json json = {0};
-    *text_out = NULL;
-    CVY_TRY(CVY_OPTS_READ(cvy_run_list_result, result, &r));
     cvy_json_open(&json, NULL, '{');
-    cvy_table_json(columns, CVY_ROWS(r.run, r.nruns), "runs", &json);
+    cvy_table_json(columns, CVY_ROWS(result->run, result->nruns), "runs", &json);
     cvy_json_open(&json, "unreadable", '[');
-    for (int i = 0; i < r.nunreadable; i++)
-        cvy_json_string(&json, NULL, r.unreadable[i]);
+    for (int i = 0; i < result->nunreadable; i++)
+        cvy_json_string(&json, NULL, result->unreadable[i]);
     cvy_json_close(&json, ']');
     cvy_json_close(&json, '}');
     return cvy_text_take(&json.text, text_out);
@@ -253,12 +202,9 @@ static void add_why(const void *row, cvy_text *out)
 cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **text_out)
 {
     CVY_ENTRY();
-    cvy_run_list_result r;
     cvy_text t = {0};
-    *text_out = NULL;
-    CVY_TRY(CVY_OPTS_READ(cvy_run_list_result, result, &r));
-    cvy_table_print(columns, CVY_ROWS(r.run, r.nruns), add_why, &t);
-    for (int i = 0; i < r.nunreadable; i++)
-        cvy_text_add(&t, "not readable: %s\n", r.unreadable[i]);
+    cvy_table_print(columns, CVY_ROWS(result->run, result->nruns), add_why, &t);
+    for (int i = 0; i < result->nunreadable; i++)
+        cvy_text_add(&t, "not readable: %s\n", result->unreadable[i]);
     return cvy_text_take(&t, text_out);
 }

@@ -551,7 +551,6 @@ static void no_other_argument(void)
     NEEDS(cvy_run_checkpoint(NULL, &text_out));
     NEEDS(cvy_run_export(NULL, NULL, "weights", 0, numbers, NULL));
     NEEDS(cvy_run_summarize(NULL, &summary));
-    NEEDS(cvy_run_list("run", NULL));
     NEEDS(cvy_run_inspect(NULL, 0, &text_out));
     NEEDS(cvy_run_verify(NULL, &(int){0}, &text_out));
     NEEDS(cvy_report_write(NULL));

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const file[FUZZ_FILES + 1] = {"metrics.jsonl", "test.json", "job.resolved.yaml", "plan.json",
                                                      CVY_MANIFEST_NAME};
-    cvy_run_list_result list = {.size = sizeof list};
+    cvy_run_list_result list;
     cvy_text scores = {0};
     char path[512], *text = NULL;
     cvy_metrics_log *log = NULL;
