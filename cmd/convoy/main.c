@@ -102,7 +102,7 @@ static int run(int argc, char **argv)
             help();
         return argc > 1 ? 0 : CMD_EXIT_USAGE;
     }
-    if (asks && !verb_of(argv[2]))
+    if (asks && (argc > 3 || !verb_of(argv[2])))
         return cmd_help_word(argc - 2, argv + 2);
     const cmd_verb *verb = find_verb(asks ? argv[2] : first);
     if (!verb)

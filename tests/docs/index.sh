@@ -31,6 +31,7 @@ planted() { printf '# D\n\n## Index\n\n| words | answer | page |\n|---|---|---|\
     fail "help Mixed-Precision: $(cat log)"
 "$CONVOY" help out of memory >log 2>&1 && contains log plan.memory_limit || fail "help out of memory: $(cat log)"
 "$CONVOY" help Biases >log 2>&1 && contains log WandB || fail "help Biases: $(cat log)"
+"$CONVOY" help new operator >log 2>&1 && contains log guide/extend.md || fail "help new operator: $(cat log)"
 "$CONVOY" help parallel: auto >log 2>&1 && contains log many-ranks.md#which-grid || fail "help parallel: auto: $(cat log)"
 "$CONVOY" help train.accumulate >log 2>&1 && contains log 'gradient accumulation' || fail "help train.accumulate: $(cat log)"
 "$CONVOY" help GPU >log 2>&1 && contains log docs/README.md#what-convoy-does-not-have || fail "help GPU: $(cat log)"

@@ -26,3 +26,4 @@ fi
 nm -D --undefined-only "$CONVOY" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort >"$work/needed"
 comm -13 "$work/needed" "$work/private" >"$work/unused"
 [ ! -s "$work/unused" ] || fail "exported for the command, which does not need it: $(tr '\n' ' ' <"$work/unused")"
+exit $failed
