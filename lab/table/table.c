@@ -17,7 +17,7 @@ static cvy_cell cell_of(const cvy_column *c, const void *row)
 
 static double real_of(const cvy_column *c, cvy_cell cell)
 {
-    const double value = c->kind == CVY_CELL_NUMBER ? c->number(cell) : *(const double *)cell.value;
+    const double value = *(const double *)cell.value;
     return c->scale != 0 ? value * c->scale : value;
 }
 
@@ -43,8 +43,7 @@ static int is_empty(const cvy_column *c, cvy_cell cell)
     case CVY_CELL_COUNT: return *(const int64_t *)cell.value == 0;
     case CVY_CELL_INT:
     case CVY_CELL_BOOL: return *(const int *)cell.value == 0;
-    case CVY_CELL_REAL:
-    case CVY_CELL_NUMBER: return !isfinite(real_of(c, cell));
+    case CVY_CELL_REAL: return !isfinite(real_of(c, cell));
     case CVY_CELL_WORDS: break;
     }
     cvy_text words = words_of(c, cell);
@@ -77,8 +76,7 @@ static void add_member(const cvy_column *c, cvy_cell cell, cvy_json *json)
     case CVY_CELL_COUNT: cvy_json_int(json, c->key, *(const int64_t *)cell.value); break;
     case CVY_CELL_INT: cvy_json_int(json, c->key, *(const int *)cell.value); break;
     case CVY_CELL_BOOL: cvy_json_bool(json, c->key, *(const int *)cell.value); break;
-    case CVY_CELL_REAL:
-    case CVY_CELL_NUMBER: cvy_json_real(json, c->key, real_of(c, cell)); break;
+    case CVY_CELL_REAL: cvy_json_real(json, c->key, real_of(c, cell)); break;
     case CVY_CELL_WORDS: add_words(c, cell, json); break;
     }
 }
@@ -113,7 +111,6 @@ static void add_value(const cvy_column *c, cvy_cell cell, const char *unknown, c
     case CVY_CELL_INT: cvy_text_add(out, "%d", *(const int *)cell.value); break;
     case CVY_CELL_BOOL: cvy_text_add(out, *(const int *)cell.value ? "true" : "false"); break;
     case CVY_CELL_REAL:
-    case CVY_CELL_NUMBER:
         if (isfinite(real_of(c, cell)))
             cvy_text_add(out, c->format ? c->format : "%.6g",
                          real_of(c, cell) * (c->shown_times != 0 ? c->shown_times : 1));

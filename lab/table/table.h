@@ -18,14 +18,14 @@ typedef enum {
     CVY_CELL_INT,    /* int */
     CVY_CELL_BOOL,   /* int */
     CVY_CELL_REAL,   /* double; a table shows "-" if it is not finite */
-    CVY_CELL_WORDS,  /* a text that `words` writes */
-    CVY_CELL_NUMBER  /* `number` computes it: a real number */
+    CVY_CELL_WORDS   /* a text that `words` writes */
 } cvy_cell_kind;
 
 typedef struct cvy_cell {
     const void *row, *value; /* value: its member at the offset of the column */
 } cvy_cell;
 
+/* A list of columns ends with {0}. */
 typedef struct cvy_column {
     const char *key; /* in JSON and in lines; NULL: it is in tables only */
     cvy_cell_kind kind;
@@ -39,8 +39,7 @@ typedef struct cvy_column {
     const char *format; /* of a real number in a table; NULL: "%.6g" */
     double shown_times; /* by what it is also multiplied in a table: 100 for a share in %; 0: one */
     void (*words)(cvy_cell cell, cvy_text *out); /* of another kind than WORDS: how a table shows the value; or NULL */
-    double (*number)(cvy_cell cell);
-} cvy_column; /* a list of columns ends with {0} */
+} cvy_column;
 
 /* A column of a member: CVY_COLUMN_AS(struct of the row, "took", REAL, seconds, .title = "taken", .width = 8); the key
  * is NULL for one that is in tables only. CVY_COLUMN: its key is the name of the member. */
