@@ -32,17 +32,19 @@ typedef struct cvy_limit {
     int by_bytes;
 } cvy_limit;
 
+struct cvy_bench_turn { /* a training of a step */
+    int number;         /* of its task */
+    int64_t every;
+    double lr_mult;
+};
+
 typedef struct cvy_bench {
     cvy_session session;
     cvy_bench_opts opts;
     cvy_dataset_info data;
     int number;      /* index of the task in the program; of the first turn */
     int takes_turns; /* whether a step takes the turns of train.turns, or trains all weights by all losses */
-    struct cvy_bench_turn {
-        int number; /* of its task */
-        int64_t every;
-        double lr_mult;
-    } turn[CVY_TURNS_MAX]; /* [nturn]; without turns there is one */
+    struct cvy_bench_turn turn[CVY_TURNS_MAX]; /* [nturn]; without turns there is one */
     int nturn;
     cvy_step_time time;               /* of the latest step, the sum over its turns */
     int has_grid;                     /* `parallel: auto` has been looked at */

@@ -204,7 +204,7 @@ cvy_status cvy_sweep_work(cvy_sweep_run *run)
     for (;;) {
         if (comm->rank == 0)
             CVY_TRY(ask(run));
-        CVY_TRY(cvy_sweep_meet(comm, run->group_meeting));
+        CVY_TRY(cvy_sweep_meet(comm, run->group_meeting.request));
         CVY_TRY(comm->ops->broadcast(comm, &run->order, sizeof run->order, 0));
         if (run->order.kind == CVY_ORDER_END)
             return CVY_OK;

@@ -39,10 +39,11 @@ cvy_status cvy_sweep_meet(const cvy_comm *comm, cvy_request *request)
 }
 
 /* All ranks of the communicator make a request together. */
-static cvy_status make_meeting(cvy_comm *comm, double *ready, cvy_request **out)
+static cvy_status make_meeting(cvy_comm *comm, cvy_sweep_meeting *out)
 {
     const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
-    return comm->nranks == 1 ? CVY_OK : comm->reduce->create(comm, &reduce, ready, 1, CVY_DTYPE_F64, NULL, out);
+    return comm->nranks == 1 ? CVY_OK
+                             : comm->reduce->create(comm, &reduce, &out->ready, 1, CVY_DTYPE_F64, NULL, &out->request);
 }
 
 /* ---- the folder ---- */
@@ -203,7 +204,7 @@ static cvy_status make_groups(cvy_sweep_run *run)
         run->group[g] = (cvy_sweep_group){.leader = run->first + g * each};
     CVY_TRY(cvy_comm_agree(run->comm, status));
     if (run->context)
-        status = make_meeting(run->context->comm, &run->ready[1], &run->group_meeting);
+        status = make_meeting(run->context->comm, &run->group_meeting);
     if (status == CVY_OK)
         status = cvy_sweep_open_messages(run);
     return cvy_comm_agree(run->comm, status);
@@ -281,7 +282,7 @@ static cvy_status probe_first(cvy_sweep_run *run)
     cvy_sweep *s = &run->sweep;
     int higher = 0;
     const cvy_status status = run->mine == 0 ? probe_trial(run, 0, &higher) : CVY_OK;
-    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting));
+    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting.request));
     CVY_TRY(cvy_comm_agree(run->comm, status));
     CVY_TRY(run->comm->ops->broadcast(run->comm, &higher, sizeof higher, run->first));
     CVY_TRY(run->comm->ops->broadcast(run->comm, &run->variables, sizeof run->variables, run->first));
@@ -340,11 +341,12 @@ static cvy_status prepare(cvy_sweep_run *run, const char *path)
     const int is_root = run->comm->rank == 0;
     CVY_TRY(cvy_comm_agree(run->comm, read_search(run, path)));
     CVY_TRY(compare(run));
-    CVY_TRY(cvy_comm_agree(run->comm, make_meeting(run->comm, &run->ready[0], &run->meeting)));
+    CVY_TRY(cvy_comm_agree(run->comm, make_meeting(run->comm, &run->meeting)));
     cvy_status status = is_root ? check_folder(run) : CVY_OK;
     if (status == CVY_OK && is_root)
         status = cvy_sweep_check(&run->sweep, (int)run->sweep.spec.ranks);
-    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting)); /* the others sleep while rank 0 reads the job of each trial */
+    CVY_TRY(cvy_sweep_meet(run->comm,
+                           run->meeting.request)); /* the others sleep while rank 0 reads the job of each trial */
     CVY_TRY(cvy_comm_agree(run->comm, status));
     run->end_time = run->opts->end_time;
     CVY_TRY(run->comm->ops->broadcast(run->comm, &run->end_time, sizeof run->end_time, 0));
@@ -353,7 +355,7 @@ static cvy_status prepare(cvy_sweep_run *run, const char *path)
     if (!is_resumed(run))
         CVY_TRY(probe_others(run));
     status = is_root ? open_folder(run) : CVY_OK; /* it may wait for processes of an earlier start */
-    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting));
+    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting.request));
     return cvy_comm_agree(run->comm, status);
 }
 
@@ -391,7 +393,7 @@ static cvy_status search(cvy_sweep_run *run, const char *path, cvy_sweep_result 
         cvy_sweep_serve_own(run);
     if (run->fault == CVY_E_COMM)
         return cvy_sweep_first_fault(run);
-    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting));
+    CVY_TRY(cvy_sweep_meet(run->comm, run->meeting.request));
     result->trials = run->sweep.ntrials;
     result->idle_ranks = run->comm->nranks - run->ngroups * run->sweep.spec.ranks;
     const cvy_status status = cvy_comm_agree(run->comm, run->comm->rank == 0 ? finish(run, result) : CVY_OK);
@@ -403,10 +405,10 @@ static cvy_status search(cvy_sweep_run *run, const char *path, cvy_sweep_result 
 static void close_run(cvy_sweep_run *run)
 {
     cvy_sweep_close_messages(run);
-    if (run->group_meeting)
-        run->context->comm->reduce->destroy(&run->group_meeting);
-    if (run->meeting)
-        run->comm->reduce->destroy(&run->meeting);
+    if (run->group_meeting.request)
+        run->context->comm->reduce->destroy(&run->group_meeting.request);
+    if (run->meeting.request)
+        run->comm->reduce->destroy(&run->meeting.request);
     cvy_mem_free(&run->group);
     cvy_context_destroy(&run->context);
     cvy_pool_destroy(&run->sweep.spec.pool);

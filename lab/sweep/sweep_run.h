@@ -45,6 +45,13 @@ typedef struct cvy_sweep_group { /* what rank 0 knows of a group */
     cvy_message *send_order, *send_notice; /* NULL for the group of rank 0 */
 } cvy_sweep_group;
 
+/* It completes when all ranks are here. All that a rank needs to take part in the search is made before it begins,
+ * because nobody would wait for a rank that fails later. */
+typedef struct cvy_sweep_meeting {
+    cvy_request *request;
+    double ready;
+} cvy_sweep_meeting;
+
 typedef struct cvy_sweep_run {
     cvy_context *all; /* of the caller */
     cvy_comm *comm;   /* its communicator */
@@ -70,10 +77,7 @@ typedef struct cvy_sweep_run {
     cvy_train_control control; /* of the trial that runs */
     cvy_status fault;          /* the first fault of rank 0's bookkeeping, or of an exchange */
     char fault_text[1024];
-    /* They complete when all ranks of the group, or all ranks of the search, are here. All that a rank needs to take
-     * part in the search is made before it begins, because nobody would wait for a rank that fails later. */
-    cvy_request *group_meeting, *meeting;
-    double ready[2];
+    cvy_sweep_meeting meeting, group_meeting; /* of all ranks of the search; of those of the group */
 } cvy_sweep_run;
 
 /* Lets some time pass in a loop that waits. Other ranks may train for hours, and need the cores; so the pauses become

@@ -233,6 +233,14 @@ typedef enum {
     CVY_LAYER_GRAD_WEIGHT,
 } cvy_layer_pass;
 
+/* Of an operator that only copies along one axis, without another dtype: the functions return the axis. cuts: dst[0] is
+ * the range of source 0 that begins at *first_out. joins: dst[0] is the sources one after another. NULL: it does more
+ * than that. */
+typedef struct cvy_op_copies {
+    int64_t (*cuts)(const cvy_node *node, int64_t *first_out);
+    int64_t (*joins)(const cvy_node *node);
+} cvy_op_copies;
+
 typedef struct cvy_op_def {
     const char *name, *summary;
     cvy_layer_pass pass;
@@ -240,8 +248,8 @@ typedef struct cvy_op_def {
     const cvy_option *options; /* NULL: none */
     size_t options_size;
     int nsrc_min, nsrc_max; /* number of sources that the caller gives; infer may append variables (cvy_node_param) */
-    int ndst;               /* number of all destinations; the saved ones are last */
-    int nsaved;             /* the last nsaved of ndst exist only if a gradient asks for them (cvy_grad_saved) */
+    int ndst, nsaved;       /* number of all destinations; the last nsaved exist only if a gradient asks for them
+                               (cvy_grad_saved) */
     unsigned flags;
     unsigned splits;                               /* CVY_SPLIT_*, for all options; 0: it may not be split */
     unsigned (*node_splits)(const cvy_node *node); /* more splits that this node's options allow; NULL: none */
@@ -262,11 +270,7 @@ typedef struct cvy_op_def {
     /* Of an update that computes its gradient itself: the bits of the sources that the gradient is a product of. NULL:
      * it reads the gradient. */
     unsigned (*factors)(const cvy_node *node);
-    /* Of an operator that only copies, without another dtype, along one axis, which it returns. cuts: dst[0] is the
-     * range of source 0 that begins at *first_out. joins: dst[0] is the sources one after another. NULL: it does more
-     * than that. */
-    int64_t (*cuts)(const cvy_node *node, int64_t *first_out);
-    int64_t (*joins)(const cvy_node *node);
+    cvy_op_copies copies;
     /* For a training graph: refuses a batch from which nothing would be learnt. NULL: any batch is good. */
     cvy_status (*check_batch)(const cvy_node *node);
     int64_t (*summands)(const cvy_node *node); /* number of values that are added for one result, for the error bound of

@@ -31,15 +31,31 @@ typedef struct cvy_network_size { /* a batch size for which the network is plann
     int task;
 } cvy_network_size;
 
+typedef struct cvy_network_scaled { /* a layer whose outputs are in units of the scaled target */
+    const char *name;
+    cvy_scaling scaling;
+} cvy_network_scaled;
+
+/* What an output that is asked for is, before the layers that lead to losses are dropped. */
+typedef struct cvy_network_meant {
+    const char *name, *of;
+    cvy_output_kind kind;
+} cvy_network_meant;
+
+typedef struct cvy_network_answer { /* an output that is computed */
+    const char *name;
+    const char *of;       /* the output that was asked for: `name`, or what the numbers of `name` become */
+    cvy_shape shape;      /* of a sample */
+    cvy_output_kind kind; /* of the numbers of `name` */
+    cvy_scaling scaling;  /* in the memory of the augmentation or of the model */
+} cvy_network_answer;
+
 struct cvy_network {
     cvy_context *context; /* of this rank alone */
     cvy_network_spec spec;
     cvy_augment *augment; /* the part of data.augment that is not random, with the normalisation */
     cvy_model *model;
-    struct { /* layers whose outputs are in units of the scaled target */
-        const char *name;
-        cvy_scaling scaling;
-    } scaled[CVY_NETWORK_ARRAYS];
+    cvy_network_scaled scaled[CVY_NETWORK_ARRAYS];
     int nscaled;
     cvy_program *program;
     int64_t step, parameters;                 /* step -1: not known */
@@ -47,19 +63,10 @@ struct cvy_network {
     int nsize, noutput;
     int dropout; /* 1: layers of dropout are active */
     cvy_network_gives gives;
-    struct { /* what the outputs that are asked for are, before the layers that lead to losses are dropped */
-        const char *name, *of;
-        cvy_output_kind kind;
-    } meant[CVY_NETWORK_ARRAYS];
+    cvy_network_meant meant[CVY_NETWORK_ARRAYS];
     int nmeant;
     int64_t pass; /* with dropout: the number of the pass, which its masks depend on */
-    struct {
-        const char *name;
-        const char *of;       /* the output that was asked for: `name`, or what the numbers of `name` become */
-        cvy_shape shape;      /* of a sample */
-        cvy_output_kind kind; /* of the numbers of `name` */
-        cvy_scaling scaling;  /* in the memory of the augmentation or of the model */
-    } output[CVY_NETWORK_ARRAYS];
+    cvy_network_answer output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
     cvy_bytes plain, row;
     cvy_augment_scratch scratch;

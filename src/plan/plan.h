@@ -203,6 +203,55 @@ typedef struct cvy_plan_feed {
     void *data; /* after binding: the caller fills it before each step */
 } cvy_plan_feed;
 
+/* The update phase of a step. */
+typedef struct cvy_plan_updates {
+    int first; /* first instruction of the update phase; only STEP buffers cross into this phase */
+    int *need; /* deferred updates: for each instruction of the update phase, the instruction of the next step
+                  before which it must run; ascending */
+} cvy_plan_updates;
+
+/* What the host fills: inputs, and numbers of the step. */
+typedef struct cvy_plan_feeds {
+    cvy_plan_feed feed[32];
+    int count;
+    size_t bytes;
+    char *host;    /* memory that the host fills */
+    char *tensors; /* memory that kernels read: the same, or memory of the space */
+} cvy_plan_feeds;
+
+/* The start of the arena, which holds the STEP buffers. */
+typedef struct cvy_plan_head {
+    size_t bytes;               /* of one set */
+    int set;                    /* set before binding: number of the gradient set that this plan uses */
+    struct cvy_plan *alternate; /* set before binding: a plan of the same lowered graphs on another set, bound
+                                   earlier; both share its feeds; NULL: none */
+    int is_partitioned;         /* set before binding: each rank updates a part of the weights, which are in node-shared
+                                   memory or (ZeRO-1) exchanged */
+    int simulated_parts;        /* set before binding: so many ranks of a simulated node update a part each; 0: none */
+    const void *barrier;        /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
+} cvy_plan_head;
+
+/* Host copies of the buffers that the host reads, if it cannot read tensors. */
+typedef struct cvy_plan_host_copies {
+    char *memory;
+    size_t bytes;
+} cvy_plan_host_copies;
+
+/* When the instructions of the latest step ended. */
+typedef struct cvy_plan_times {
+    double *end_s; /* when each instruction of the latest step ended, in seconds; end_s[-1] is the start */
+    double *memory;
+    cvy_clock_wait *wait; /* one per instruction, if kernels only wait */
+    double *rehearsed_s;  /* of each instruction, in a rehearsal (program_rehearse.c); NULL: there was none */
+    double rehearsal_s;   /* how long the rehearsal took */
+} cvy_plan_times;
+
+/* Sums over micro-batches. */
+typedef struct cvy_plan_accumulate {
+    struct cvy_adding *adding; /* one per ACCUMULATE instruction */
+    int count;
+} cvy_plan_accumulate;
+
 typedef struct cvy_plan {
     cvy_plan_opts opts;
     cvy_pool *pool;        /* the lists of the instructions: a deep network has many, so each is as long as needed */
@@ -214,47 +263,16 @@ typedef struct cvy_plan {
     int nbuffer, buffer_room;
     cvy_instr *instr;
     int ninstr, instr_room;
-    struct {
-        int first; /* first instruction of the update phase; only STEP buffers cross into this phase */
-        int *need; /* deferred updates: for each instruction of the update phase, the instruction of the next step
-                      before which it must run; ascending */
-    } update;
+    cvy_plan_updates update;
     size_t arena_bytes; /* memory of all tensors; `convoy plan` prints it */
-    struct {
-        cvy_plan_feed feed[32];
-        int count;
-        size_t bytes;
-        char *host;    /* memory that the host fills */
-        char *tensors; /* memory that kernels read: the same, or memory of the space */
-    } feeds;
-    struct {                        /* the start of the arena, which holds the STEP buffers */
-        size_t bytes;               /* of one set */
-        int set;                    /* set before binding: number of the gradient set that this plan uses */
-        struct cvy_plan *alternate; /* set before binding: a plan of the same lowered graphs on another set, bound
-                                       earlier; both share its feeds; NULL: none */
-        int is_partitioned;  /* set before binding: each rank updates a part of the weights, which are in node-shared
-                                memory or (ZeRO-1) exchanged */
-        int simulated_parts; /* set before binding: so many ranks of a simulated node update a part each; 0: none */
-        const void *barrier; /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
-    } head;
+    cvy_plan_feeds feeds;
+    cvy_plan_head head;
     cvy_bucket_set *buckets;    /* ranges of the STEP region; binding connects them to the ranks */
     cvy_messages messages;      /* between the stages of a pipeline */
     cvy_underway_set exchanges; /* of parts of values, that are under way */
-    struct {
-        char *memory; /* host copies of the buffers that the host reads, if it cannot read tensors */
-        size_t bytes;
-    } host_copies;
-    struct {
-        double *end_s; /* when each instruction of the latest step ended, in seconds; end_s[-1] is the start */
-        double *memory;
-        cvy_clock_wait *wait; /* one per instruction, if kernels only wait */
-        double *rehearsed_s;  /* of each instruction, in a rehearsal (program_rehearse.c); NULL: there was none */
-        double rehearsal_s;   /* how long the rehearsal took */
-    } times;
-    struct {
-        struct cvy_adding *adding; /* one per ACCUMULATE instruction */
-        int count;
-    } accumulate;
+    cvy_plan_host_copies host_copies;
+    cvy_plan_times times;
+    cvy_plan_accumulate accumulate;
     atomic_int at; /* the instruction that runs now, -1 between steps; the watchdog reads it */
 } cvy_plan;
 

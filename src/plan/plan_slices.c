@@ -132,7 +132,7 @@ static cvy_status place_slice(struct slices *s, cvy_call *call)
 {
     const cvy_instance *base = &s->u->instance[call->src[0]], *part = &s->u->instance[call->dst[0]];
     int64_t first = 0;
-    if (call->node->op->cuts(call->node, &first) != 1 || base->value->kind != CVY_VALUE_TEMP ||
+    if (call->node->op->copies.cuts(call->node, &first) != 1 || base->value->kind != CVY_VALUE_TEMP ||
         !may_be_part(part, base, first) || !readers_take_slices(s, call->dst[0], NULL))
         return CVY_OK;
     cvy_call_become_view(call);
@@ -158,7 +158,7 @@ static int sources_fit(const struct slices *s, const cvy_call *call)
 static cvy_status place_concat(struct slices *s, cvy_call *call)
 {
     int64_t first = 0;
-    if (call->node->op->joins(call->node) != 1 || !sources_fit(s, call))
+    if (call->node->op->copies.joins(call->node) != 1 || !sources_fit(s, call))
         return CVY_OK;
     cvy_call_become_view(call);
     for (int i = 0; i < call->nsrc; i++) {
@@ -176,11 +176,12 @@ static cvy_status place_all(struct slices *s)
     cvy_lowered *u = s->u;
     CVY_TRY(note_calls(s));
     for (int c = 0; c < u->ncall; c++)
-        if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->cuts)
+        if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->copies.cuts)
             CVY_TRY(place_slice(s, &u->call[c]));
     for (int backward = 0; backward < 2; backward++)
         for (int c = u->ncall - 1; c >= 0; c--)
-            if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->joins && u->call[c].node->backward == backward)
+            if (cvy_call_kernel(&u->call[c]) && u->call[c].node->op->copies.joins &&
+                u->call[c].node->backward == backward)
                 CVY_TRY(place_concat(s, &u->call[c]));
     return CVY_OK;
 }

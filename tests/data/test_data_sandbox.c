@@ -382,7 +382,7 @@ static void test_damaged_message(void)
     OK(cvy_area_create_in(NULL, 65536, &area));
     cvy_hdf5 from = {.pool = pool, .o = &options};
     cvy_reader_info info = {.pool = pool};
-    pthread_mutex_init(&from.lock, NULL);
+    pthread_mutex_init(&from.cache.lock, NULL);
     OK(cvy_h5_load(&from, in_scratch("same.h5"), &info));
     cvy_h5_wire out = cvy_h5_wire_write(&area);
     cvy_h5_wire_state(&out, &from);
@@ -419,7 +419,7 @@ static void test_damaged_message(void)
     cvy_h5_close_files(&from);
     cvy_mem_free(&from.selected);
     cvy_mem_free(&from.label);
-    pthread_mutex_destroy(&from.lock);
+    pthread_mutex_destroy(&from.cache.lock);
     cvy_area_destroy(&area);
     cvy_pool_destroy(&pool);
 }

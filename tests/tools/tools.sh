@@ -44,6 +44,9 @@ finds "printing without a look at the names" cmd/convoy/bad.c 'void f(const char
 finds "a name that goes to stderr" cmd/convoy/bad.c '    fprintf(stderr, "%s: %d\n", path, n);'
 finds "a format that is not on the line" cmd/convoy/bad.c '    vfprintf(stderr, fmt, args);'
 finds "a name that goes to stdout" cmd/convoy/bad.c '    fputs(r->name, stdout);'
+finds "the struct of a program in another folder" src/graph/graph_bad.c '#include "program/program_impl.h"'
+finds "a struct with too many members" src/op/op_bad.h 'typedef struct cvy_many {' \
+    "$(awk 'BEGIN { for (i = 0; i < 20; i++) print "    int m" i ", n" i ";" }')" '    struct { int a; int b; int c; int d; int e; } part;' '} cvy_many;'
 finds "dead code" src/op/op_bad.c '#if 0' '#endif'
 finds "a name that clang would define twice" src/op/op_bad.c 'CVY_SIMD static void f(int x)' '{' '}' 'CVY_SIMD static int f(void)' '{' '}'
 finds "an update mode by its name" src/op/op_bad.c '    return mode == CVY_UPDATE_LOCAL;'

@@ -71,6 +71,11 @@ typedef struct cvy_doctor_link { /* messages between two ranks; from < 0: there 
     double alpha_s, beta_s; /* time = alpha + beta * bytes: alpha from the smallest size, beta from the largest one */
 } cvy_doctor_link;
 
+typedef struct cvy_doctor_platform { /* what a node can do, for `convoy simulate` */
+    int is_measured;
+    double images_per_s, gflop_per_s, memory_bytes_per_s, add_bytes_per_s;
+} cvy_doctor_platform;
+
 typedef struct cvy_doctor {
     cvy_context *context;
     cvy_pool *pool;
@@ -95,10 +100,7 @@ typedef struct cvy_doctor {
      * nodes */
     double *hop_s;
     int64_t hop_bytes;
-    struct { /* of a node */
-        int is_measured;
-        double images_per_s, gflop_per_s, memory_bytes_per_s, add_bytes_per_s;
-    } platform;
+    cvy_doctor_platform platform;
     char *finding[CVY_DOCTOR_FINDINGS];
     int nfinding;
 } cvy_doctor;

@@ -104,10 +104,10 @@ static void hdf5_close(void *state)
     cvy_mem_free(&h->selected);
     cvy_mem_free(&h->label);
     cvy_groups_free(&h->groups);
-    if (h->filled_made)
-        pthread_cond_destroy(&h->filled);
-    if (h->lock_made)
-        pthread_mutex_destroy(&h->lock);
+    if (h->cache.filled_made)
+        pthread_cond_destroy(&h->cache.filled);
+    if (h->cache.lock_made)
+        pthread_mutex_destroy(&h->cache.lock);
 }
 
 static cvy_status read_first(cvy_hdf5 *h, int64_t *dim)
@@ -172,9 +172,10 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *h, &h));
     h->pool = info->pool;
     h->o = args->options;
-    h->lock_made = pthread_mutex_init(&h->lock, NULL) == 0;
-    h->filled_made = pthread_cond_init(&h->filled, NULL) == 0;
-    cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
+    h->cache.lock_made = pthread_mutex_init(&h->cache.lock, NULL) == 0;
+    h->cache.filled_made = pthread_cond_init(&h->cache.filled, NULL) == 0;
+    cvy_status status =
+        h->cache.lock_made && h->cache.filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
     if (status == CVY_OK)
         status = cvy_missing_parse(h->o->missing, &h->missing);
     h->like = args->described;

@@ -240,6 +240,19 @@ struct cvy_h5_remote;
 struct cvy_h5_located;
 enum { CVY_H5_BUCKETS = 1024 };
 
+/* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but not
+ * the other way round. */
+typedef struct cvy_h5_cache {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    int lock_made, filled_made, nopen;
+    int64_t tick;
+    struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
+    struct cvy_h5_scratch *idle;
+    struct cvy_h5_located *located; /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
+    size_t held, limit;             /* bytes of cached blocks, and their limit */
+} cvy_h5_cache;
+
 typedef struct cvy_hdf5 {
     cvy_pool *pool;
     const struct hdf5_opts *o;
@@ -256,16 +269,7 @@ typedef struct cvy_hdf5 {
     int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
     int32_t *label;              /* [nsamples], or NULL */
     cvy_groups groups;           /* of the samples, by the option `group`; else empty */
-    /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
-     * not the other way round. */
-    pthread_mutex_t lock;
-    pthread_cond_t filled;
-    int lock_made, filled_made, nopen;
-    int64_t tick;
-    struct cvy_h5_block *bucket[CVY_H5_BUCKETS], *newest, *oldest;
-    struct cvy_h5_scratch *idle;
-    struct cvy_h5_located *located;     /* [nfile * ncolumn]: places of chunks that are known; NULL: none yet */
-    size_t held, limit;                 /* bytes of cached blocks, and their limit */
+    cvy_h5_cache cache;
     char sample_axis[CVY_H5_AXIS_NAME]; /* while the files are opened: its name; "": not known */
     const cvy_descriptions *like;       /* what the numbers are to be like; NULL: not known */
     const char *of_like;                /* what has them, for messages */

@@ -126,11 +126,11 @@ static size_t block_room(const cvy_h5_column *c, const cvy_h5_storage *p)
 
 static cvy_status borrow(cvy_hdf5 *h, struct cvy_h5_scratch **out)
 {
-    pthread_mutex_lock(&h->lock);
-    struct cvy_h5_scratch *s = h->idle;
+    pthread_mutex_lock(&h->cache.lock);
+    struct cvy_h5_scratch *s = h->cache.idle;
     if (s)
-        h->idle = s->next;
-    pthread_mutex_unlock(&h->lock);
+        h->cache.idle = s->next;
+    pthread_mutex_unlock(&h->cache.lock);
     if (!s)
         CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     *out = s;
@@ -139,10 +139,10 @@ static cvy_status borrow(cvy_hdf5 *h, struct cvy_h5_scratch **out)
 
 static void give_back(cvy_hdf5 *h, struct cvy_h5_scratch *s)
 {
-    pthread_mutex_lock(&h->lock);
-    s->next = h->idle;
-    h->idle = s;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
+    s->next = h->cache.idle;
+    h->cache.idle = s;
+    pthread_mutex_unlock(&h->cache.lock);
 }
 
 static cvy_status read_chunks(cvy_hdf5 *h, const struct cvy_h5_block *b, struct cvy_h5_scratch *s, int64_t first,
@@ -182,7 +182,7 @@ static cvy_status make_block(cvy_hdf5 *h, struct cvy_h5_block *b)
 static struct cvy_h5_block **bucket_of(cvy_hdf5 *h, int64_t file, int column, int64_t number)
 {
     const uint64_t key = ((uint64_t)file * CVY_H5_COLUMNS + (uint64_t)column) * 0x9e3779b97f4a7c15u + (uint64_t)number;
-    return &h->bucket[(key ^ key >> 32) % CVY_H5_BUCKETS];
+    return &h->cache.bucket[(key ^ key >> 32) % CVY_H5_BUCKETS];
 }
 
 static struct cvy_h5_block *find(cvy_hdf5 *h, int64_t file, int column, int64_t number)
@@ -195,16 +195,16 @@ static struct cvy_h5_block *find(cvy_hdf5 *h, int64_t file, int column, int64_t 
 
 static void unlink_age(cvy_hdf5 *h, struct cvy_h5_block *b)
 {
-    *(b->newer ? &b->newer->older : &h->newest) = b->older;
-    *(b->older ? &b->older->newer : &h->oldest) = b->newer;
+    *(b->newer ? &b->newer->older : &h->cache.newest) = b->older;
+    *(b->older ? &b->older->newer : &h->cache.oldest) = b->newer;
 }
 
 static void link_newest(cvy_hdf5 *h, struct cvy_h5_block *b)
 {
     b->newer = NULL;
-    b->older = h->newest;
-    *(h->newest ? &h->newest->newer : &h->oldest) = b;
-    h->newest = b;
+    b->older = h->cache.newest;
+    *(h->cache.newest ? &h->cache.newest->newer : &h->cache.oldest) = b;
+    h->cache.newest = b;
 }
 
 /* Removes a block from the cache; the caller owns it then. */
@@ -215,7 +215,7 @@ static void take_out(cvy_hdf5 *h, struct cvy_h5_block *b)
         at = &(*at)->next;
     *at = b->next;
     unlink_age(h, b);
-    h->held -= b->room + sizeof *b;
+    h->cache.held -= b->room + sizeof *b;
 }
 
 static void free_block(struct cvy_h5_block *b)
@@ -228,7 +228,8 @@ static void free_block(struct cvy_h5_block *b)
  * may use again; NULL if there is none. */
 static void evict(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
 {
-    for (struct cvy_h5_block *b = h->oldest, *newer; b && h->held + room + sizeof *b > h->limit; b = newer) {
+    for (struct cvy_h5_block *b = h->cache.oldest, *newer; b && h->cache.held + room + sizeof *b > h->cache.limit;
+         b = newer) {
         newer = b->newer;
         if (!b->ready || b->users > 0)
             continue;
@@ -260,7 +261,7 @@ static cvy_status enter_block(cvy_hdf5 *h, int64_t file, int column, int64_t num
     b->next = *bucket;
     *bucket = b;
     link_newest(h, b);
-    h->held += room + sizeof *b;
+    h->cache.held += room + sizeof *b;
     *out = b;
     return CVY_OK;
 }
@@ -268,27 +269,27 @@ static cvy_status enter_block(cvy_hdf5 *h, int64_t file, int column, int64_t num
 static cvy_status get_block(cvy_hdf5 *h, int64_t file, int column, int64_t number, struct cvy_h5_block **out)
 {
     struct cvy_h5_block *b = NULL;
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     for (b = find(h, file, column, number); b && !b->ready; b = find(h, file, column, number))
-        pthread_cond_wait(&h->filled, &h->lock);
+        pthread_cond_wait(&h->cache.filled, &h->cache.lock);
     if (b) {
         b->users++;
         unlink_age(h, b);
         link_newest(h, b);
-        pthread_mutex_unlock(&h->lock);
+        pthread_mutex_unlock(&h->cache.lock);
         *out = b;
         return CVY_OK;
     }
     cvy_status status = enter_block(h, file, column, number, &b);
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     CVY_TRY(status);
     status = make_block(h, b);
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     b->ready = status == CVY_OK;
     if (!b->ready)
         take_out(h, b);
-    pthread_cond_broadcast(&h->filled);
-    pthread_mutex_unlock(&h->lock);
+    pthread_cond_broadcast(&h->cache.filled);
+    pthread_mutex_unlock(&h->cache.lock);
     if (status != CVY_OK)
         free_block(b);
     else
@@ -298,19 +299,19 @@ static cvy_status get_block(cvy_hdf5 *h, int64_t file, int column, int64_t numbe
 
 void cvy_h5_free_blocks(cvy_hdf5 *h)
 {
-    for (struct cvy_h5_block *b = h->newest, *older; b; b = older) {
+    for (struct cvy_h5_block *b = h->cache.newest, *older; b; b = older) {
         older = b->older;
         free_block(b);
     }
-    for (struct cvy_h5_scratch *s = h->idle, *next; s; s = next) {
+    for (struct cvy_h5_scratch *s = h->cache.idle, *next; s; s = next) {
         next = s->next;
         cvy_mem_free(&s->packed.data);
         cvy_mem_free(&s->plain.data);
         cvy_mem_free(&s->places.data);
         cvy_mem_free(&s);
     }
-    h->newest = h->oldest = NULL;
-    h->idle = NULL;
+    h->cache.newest = h->cache.oldest = NULL;
+    h->cache.idle = NULL;
     cvy_h5_places_free(h);
 }
 
@@ -344,9 +345,9 @@ void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row)
 {
     if (!row->block)
         return;
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     row->block->users--;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     row->block = NULL;
 }
 

@@ -433,7 +433,7 @@ static void close_file(cvy_hdf5 *h, cvy_h5_file *f)
     }
     f->id = -1;
     cvy_data_file_close(&(cvy_data_file){.fd = f->fd});
-    h->nopen -= f->fd >= 0;
+    h->cache.nopen -= f->fd >= 0;
     f->fd = -1;
 }
 
@@ -455,31 +455,31 @@ cvy_status cvy_h5_pin(cvy_hdf5 *h, int64_t file)
     cvy_status status = CVY_OK;
     if (h->at_work)
         snprintf(h->at_work, CVY_H5_AT_WORK, "%s", f->path);
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     if (f->fd < 0) {
         cvy_data_file opened = {.fd = -1};
-        if (h->nopen >= OPEN_MAX_FILES)
+        if (h->cache.nopen >= OPEN_MAX_FILES)
             close_oldest(h);
         status = cvy_data_file_open(NULL, f->path, &opened);
         if (status == CVY_OK) {
             f->fd = opened.fd;
             f->bytes = opened.bytes;
-            h->nopen++;
+            h->cache.nopen++;
         }
     }
     if (status == CVY_OK) {
         f->pins++;
-        f->used = ++h->tick;
+        f->used = ++h->cache.tick;
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     return status;
 }
 
 void cvy_h5_unpin(cvy_hdf5 *h, int64_t file)
 {
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     h->file[file].pins--;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
 }
 
 hid_t cvy_h5_file_id(cvy_h5_file *f)

@@ -465,7 +465,7 @@ static void limit_memory(cvy_hdf5 *h)
             bytes += block_bytes(&h->column[i], &storage[0], &storage[i]);
         largest = CVY_MAX(largest, bytes);
     }
-    h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);
+    h->cache.limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);
 }
 
 /* Reads the attribute "shape" of a data set of encoded pictures, in which the writer notes the shape of the whole data

@@ -30,9 +30,9 @@ static int64_t rows_of_group(const cvy_h5_storage *p, int64_t chunks_of_block)
 /* The caller holds the lock. */
 static cvy_status find_group(cvy_hdf5 *h, int64_t file, int column, int64_t ngroup, int64_t number, struct group **out)
 {
-    if (!h->located)
-        CVY_TRY(cvy_mem_alloc((size_t)h->nfile * (size_t)h->ncolumn * sizeof *h->located, &h->located));
-    struct cvy_h5_located *l = &h->located[file * h->ncolumn + column];
+    if (!h->cache.located)
+        CVY_TRY(cvy_mem_alloc((size_t)h->nfile * (size_t)h->ncolumn * sizeof *h->cache.located, &h->cache.located));
+    struct cvy_h5_located *l = &h->cache.located[file * h->ncolumn + column];
     if (!l->group)
         CVY_TRY(cvy_mem_alloc((size_t)ngroup * sizeof *l->group, &l->group));
     l->ngroup = ngroup;
@@ -45,13 +45,13 @@ static cvy_status ask_group(cvy_hdf5 *h, int64_t file, int column, int64_t first
 {
     cvy_bytes places = {0};
     const cvy_status status = cvy_h5_ask_places(h, file, column, first, rows, &places);
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     group->failed |= status != CVY_OK;
     if (status == CVY_OK && !group->place) {
         group->place = places.data;
         places.data = NULL;
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     cvy_mem_free(&places.data);
     return status;
 }
@@ -59,10 +59,10 @@ static cvy_status ask_group(cvy_hdf5 *h, int64_t file, int column, int64_t first
 /* The places of the group; NULL: they are not known. */
 static const cvy_h5_place *group_get(cvy_hdf5 *h, struct group *group, int *failed_out)
 {
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     const cvy_h5_place *place = group->place;
     *failed_out = group->failed;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     return place;
 }
 
@@ -97,9 +97,9 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
         return ask_block(h, file, column, first, rows, own, out);
     const int64_t chunks = (int64_t)(block / sizeof **out), each = rows_of_group(p, chunks), number = first / each;
     int failed = 0;
-    pthread_mutex_lock(&h->lock);
+    pthread_mutex_lock(&h->cache.lock);
     const cvy_status status = find_group(h, file, column, (f->rows + each - 1) / each, number, &group);
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->cache.lock);
     CVY_TRY(status);
     const cvy_h5_place *place = group_get(h, group, &failed);
     if (!place && !failed) {
@@ -117,12 +117,12 @@ cvy_status cvy_h5_places_get(cvy_hdf5 *h, int64_t file, int column, int64_t firs
 
 void cvy_h5_places_free(cvy_hdf5 *h)
 {
-    for (int64_t set = 0; h->located && set < h->nfile * h->ncolumn; set++) {
-        for (int64_t i = 0; i < h->located[set].ngroup; i++)
-            cvy_mem_free(&h->located[set].group[i].place);
-        cvy_mem_free(&h->located[set].group);
+    for (int64_t set = 0; h->cache.located && set < h->nfile * h->ncolumn; set++) {
+        for (int64_t i = 0; i < h->cache.located[set].ngroup; i++)
+            cvy_mem_free(&h->cache.located[set].group[i].place);
+        cvy_mem_free(&h->cache.located[set].group);
     }
-    cvy_mem_free(&h->located);
+    cvy_mem_free(&h->cache.located);
 }
 
 #endif

@@ -70,7 +70,7 @@ static cvy_status make_reader(struct server *s)
     s->h->pool = s->info.pool = s->pool;
     s->h->o = &s->options;
     s->h->at_work = s->area.data;
-    CVY_CHECK(pthread_mutex_init(&s->h->lock, NULL) == 0, CVY_E_MEMORY, "cannot make a lock");
+    CVY_CHECK(pthread_mutex_init(&s->h->cache.lock, NULL) == 0, CVY_E_MEMORY, "cannot make a lock");
     return CVY_OK;
 }
 

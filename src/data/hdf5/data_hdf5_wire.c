@@ -192,7 +192,7 @@ void cvy_h5_wire_state(cvy_h5_wire *w, cvy_hdf5 *h)
     WIRE(w, h->dtype);
     WIRE(w, h->shape);
     WIRE(w, h->y_elems);
-    WIRE(w, h->limit);
+    WIRE(w, h->cache.limit);
     WIRE(w, h->noted);
     if (w->status == CVY_OK && (h->ncolumn < 1 || h->ncolumn > CVY_H5_COLUMNS))
         fail(w);

@@ -59,6 +59,18 @@ typedef struct cvy_onnx_owner {
     const cvy_onnx_tensor *weight, *more[CVY_ONNX_MORE];
 } cvy_onnx_owner;
 
+/* Which constants of a file become variables (onnx_constant.c). */
+typedef struct cvy_onnx_chosen {
+    int rule;                      /* a cvy_onnx_constants */
+    int has_initializers;          /* that may be parameters */
+    const char *list;              /* of a file that convoy wrote: those that are not trained, "a b" */
+    cvy_index kinds;               /* of initialisers, by name, as PyTorch's exporter writes them */
+    cvy_keys kept;                 /* variables that are not trained */
+    cvy_keys trained, not_trained; /* what the user is told: variables, and their names in the file */
+    cvy_keys numbers;              /* parameters that are options of layers */
+    cvy_index layers;              /* those that have such variables */
+} cvy_onnx_chosen;
+
 typedef struct cvy_onnx {
     cvy_import *out;
     const char *path, *folder;
@@ -74,17 +86,8 @@ typedef struct cvy_onnx {
     const char *inside, *output;
     int skips_data;
     cvy_build build;
-    struct {
-        int rule;                      /* a cvy_onnx_constants */
-        int has_initializers;          /* that may be parameters */
-        const char *list;              /* of a file that convoy wrote: those that are not trained, "a b" */
-        cvy_index kinds;               /* of initialisers, by name, as PyTorch's exporter writes them */
-        cvy_keys kept;                 /* variables that are not trained */
-        cvy_keys trained, not_trained; /* what the user is told: variables, and their names in the file */
-        cvy_keys numbers;              /* parameters that are options of layers */
-        cvy_index layers;              /* those that have such variables */
-    } constant;                        /* onnx_constant.c */
-    cvy_index owner;                   /* names of weights in the file: the number in `owned` (onnx_share.c) */
+    cvy_onnx_chosen constant;
+    cvy_index owner; /* names of weights in the file: the number in `owned` (onnx_share.c) */
     cvy_onnx_owner *owned;
     int nowned, owned_room;
     cvy_index shared;   /* names of the weights of `owned` */

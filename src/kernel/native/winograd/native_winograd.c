@@ -84,7 +84,7 @@ static void transform_in(const cvy_winograd *s, int64_t tile, int64_t block, flo
 {
     float local[LOCAL];
     int64_t distance[2];
-    const float *from = tile_values(s, s->in_data, &s->in, place_of(s, tile), block, s->n, local, distance);
+    const float *from = tile_values(s, s->call.in_data, &s->in, place_of(s, tile), block, s->n, local, distance);
     s->tile->src(from, distance[0], distance[1], to, step);
 }
 
@@ -99,8 +99,8 @@ static int64_t panel_blocks(const cvy_winograd *s, int64_t panel)
 static float *u_at(const cvy_winograd *s, int64_t block, int64_t c)
 {
     const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes, per_word = cvy_winograd_u_per_word(s);
-    return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes / per_word + c / per_word * width +
-           block % 2 * s->lanes;
+    return s->call.u + (panel - s->call.panel_first) * 2 * s->lanes * s->in.blocks * s->lanes / per_word +
+           c / per_word * width + block % 2 * s->lanes;
 }
 
 /* The offsets of the taps for a channel of in and a block of out, one of which says the part. */
@@ -118,10 +118,10 @@ static void load_weights(const cvy_winograd *s, int64_t c, int64_t block, float 
     const int side_by_side = in_at >= 0 && out_at[lanes - 1] == out_at[0] + lanes - 1;
     for (int64_t t = 0; t < taps; t++, to += lanes)
         if (side_by_side && tap_at[t] >= 0)
-            memcpy(to, s->weight + in_at + out_at[0] + tap_at[t], (size_t)lanes * sizeof *to);
+            memcpy(to, s->call.weight + in_at + out_at[0] + tap_at[t], (size_t)lanes * sizeof *to);
         else
             for (int64_t l = 0; l < lanes; l++)
-                to[l] = in_at < 0 || out_at[l] < 0 || tap_at[t] < 0 ? 0 : s->weight[in_at + out_at[l] + tap_at[t]];
+                to[l] = in_at < 0 || out_at[l] < 0 || tap_at[t] < 0 ? 0 : s->call.weight[in_at + out_at[l] + tap_at[t]];
 }
 
 static void transform_weight(const cvy_winograd *s, int64_t c, int64_t block, float *to, int64_t step)
@@ -135,10 +135,11 @@ static void transform_weight(const cvy_winograd *s, int64_t c, int64_t block, fl
 static void transform_weights(int64_t first, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
-    const int64_t half = s->lanes / 2, last = CVY_MIN(2 * s->panel_end, s->out.blocks), per_word = s->isa->per_word;
+    const int64_t half = s->lanes / 2, last = CVY_MIN(2 * s->call.panel_end, s->out.blocks),
+                  per_word = s->isa->per_word;
     float lower[LOCAL / 2], upper[LOCAL / 2];
     for (int64_t c = first * per_word; c < end * per_word; c += per_word)
-        for (int64_t block = 2 * s->panel_first; block < last; block++) {
+        for (int64_t block = 2 * s->call.panel_first; block < last; block++) {
             if (per_word == 1) {
                 transform_weight(s, c, block, u_at(s, block, c), cvy_winograd_u_step(s));
                 continue;
@@ -197,7 +198,7 @@ static void chunk_out(const cvy_winograd *s, int64_t block, int64_t first, int64
 {
     const int64_t rows = s->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
                   part = rows * 2 * lanes * s->points, channel = block % s->out.planes * lanes;
-    const float *bias = s->bias ? s->bias + channel : NULL;
+    const float *bias = s->call.bias ? s->call.bias + channel : NULL;
     float local[LOCAL], padded[CVY_WINOGRAD_LANES_MAX] = {0};
     if (bias && channel + lanes > s->out.channels) {
         memcpy(padded, bias, (size_t)(s->out.channels - channel) * sizeof *bias);
@@ -206,7 +207,7 @@ static void chunk_out(const cvy_winograd *s, int64_t block, int64_t first, int64
     for (int64_t i = 0; i < count; i++) {
         const struct place p = place_of(s, first + i);
         const cvy_winograd_area area = area_of(s, block, p);
-        void *plane = plane_of(s, s->out_data, &s->out, p.sample, block);
+        void *plane = plane_of(s, s->call.out_data, &s->out, p.sample, block);
         s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n[1] * rows * width, rows * width,
                      local, lanes);
         s->isa->store[s->half](local, &area, bias, s->relu, plane, s->out.w);
@@ -218,9 +219,9 @@ static void one_chunk(const cvy_winograd *s, int64_t first, int64_t count, float
     const int64_t rows = s->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
                   strip_floats = s->points * cvy_winograd_strip_step(s);
     chunk_in(s, first, count, v);
-    for (int64_t p = s->panel_first; p < s->panel_end; p += s->group)
+    for (int64_t p = s->call.panel_first; p < s->call.panel_end; p += s->group)
         for (int64_t strip = 0; strip < all; strip += s->strips) {
-            const int64_t p_end = CVY_MIN(s->panel_end, p + s->group), strips = CVY_MIN(s->strips, all - strip),
+            const int64_t p_end = CVY_MIN(s->call.panel_end, p + s->group), strips = CVY_MIN(s->strips, all - strip),
                           tiles = CVY_MIN(count - strip * rows, strips * rows);
             chunk_products(s, p, p_end, strips, v + strip * strip_floats, m);
             for (int64_t block = 2 * p; block < CVY_MIN(2 * p_end, s->out.blocks); block++)
@@ -234,7 +235,7 @@ static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
     for (int64_t t = begin; t < end; t++) {
-        float *v = s->rest + t * (s->v_floats + s->m_floats), *m = v + s->v_floats;
+        float *v = s->call.rest + t * (s->v_floats + s->m_floats), *m = v + s->v_floats;
         for (int64_t c = s->nchunk * t / s->threads; c < s->nchunk * (t + 1) / s->threads; c++)
             if (c * s->chunk < s->tiles)
                 one_chunk(s, c * s->chunk, CVY_MIN(s->chunk, s->tiles - c * s->chunk), v, m);
@@ -245,7 +246,7 @@ static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
 
 static int64_t pieces(const cvy_winograd *s)
 {
-    return (s->chunk_tiles + CVY_WINOGRAD_PIECE - 1) / CVY_WINOGRAD_PIECE;
+    return (s->call.chunk_tiles + CVY_WINOGRAD_PIECE - 1) / CVY_WINOGRAD_PIECE;
 }
 
 /* Transforms ddst of one tile and block, and adds it to the sums for dbias. */
@@ -253,7 +254,8 @@ static void transform_ddst(const cvy_winograd *s, int64_t tile, int64_t block, f
 {
     float local[LOCAL];
     int64_t distance[2];
-    const float *from = tile_values(s, s->out_data, &s->out, place_of(s, tile), block, s->tile->m, local, distance);
+    const float *from =
+        tile_values(s, s->call.out_data, &s->out, place_of(s, tile), block, s->tile->m, local, distance);
     if (s->has_bias)
         s->isa->add_up(from, distance[0], distance[1], s->tile->m, sum);
     s->tile->ddst(from, distance[0], distance[1], to, step);
@@ -263,9 +265,9 @@ static void transform_ddst(const cvy_winograd *s, int64_t tile, int64_t block, f
 static void transform_one(const cvy_winograd *s, int64_t i, int64_t block, float *sum, float *to, int64_t step)
 {
     if (block < s->in.blocks)
-        transform_in(s, s->chunk_first + i, block, to, step);
+        transform_in(s, s->call.chunk_first + i, block, to, step);
     else
-        transform_ddst(s, s->chunk_first + i, block - s->in.blocks, sum, to, step);
+        transform_ddst(s, s->call.chunk_first + i, block - s->in.blocks, sum, to, step);
 }
 
 /* The same for the tiles of the word that begins with tile i. A tile that is missing is zero. */
@@ -278,7 +280,7 @@ static void transform_word(const cvy_winograd *s, int64_t i, int64_t block, floa
         return;
     }
     transform_one(s, i, block, sum, lower, half);
-    if (i + 1 < s->chunk_tiles)
+    if (i + 1 < s->call.chunk_tiles)
         transform_one(s, i + 1, block, sum, upper, half);
     else
         memset(upper, 0, sizeof *upper * (size_t)(s->points * half));
@@ -292,8 +294,9 @@ static float *tile_at(const cvy_winograd *s, int64_t i, int64_t block)
     const int64_t lanes = s->lanes, words = s->chunk / s->isa->per_word, word = i / s->isa->per_word,
                   k = block - s->in.blocks;
     if (block < s->in.blocks)
-        return s->rest + (block * words + word) * lanes;
-    return s->rest + s->v_floats + k / 2 * 2 * lanes * words + word * panel_blocks(s, k / 2) * lanes + k % 2 * lanes;
+        return s->call.rest + (block * words + word) * lanes;
+    return s->call.rest + s->v_floats + k / 2 * 2 * lanes * words + word * panel_blocks(s, k / 2) * lanes +
+           k % 2 * lanes;
 }
 
 /* Work item: one block of in or out, and one piece of the chunk. */
@@ -303,9 +306,9 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
     const int64_t npieces = pieces(s), in = s->in.blocks;
     for (int64_t item = begin; item < end; item++) {
         const int64_t block = item / npieces, piece = item % npieces,
-                      last = CVY_MIN(s->chunk_tiles, (piece + 1) * CVY_WINOGRAD_PIECE),
+                      last = CVY_MIN(s->call.chunk_tiles, (piece + 1) * CVY_WINOGRAD_PIECE),
                       step = cvy_winograd_chunk_step(s, block < in ? &s->in : &s->out);
-        float *sum = block < in ? NULL : s->sums + (piece * s->out.blocks + block - in) * s->lanes;
+        float *sum = block < in ? NULL : s->call.sums + (piece * s->out.blocks + block - in) * s->lanes;
         for (int64_t i = piece * CVY_WINOGRAD_PIECE; i < last; i += s->isa->per_word)
             transform_word(s, i, block, sum, tile_at(s, i, block), step);
     }
@@ -315,16 +318,19 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
-    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows, panels = s->panel_end - s->panel_first,
-                  words = s->chunk / s->isa->per_word, k = (s->chunk_tiles + s->isa->per_word - 1) / s->isa->per_word;
-    const float *v = s->rest, *d = v + s->v_floats;
+    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows, panels = s->call.panel_end - s->call.panel_first,
+                  words = s->chunk / s->isa->per_word,
+                  k = (s->call.chunk_tiles + s->isa->per_word - 1) / s->isa->per_word;
+    const float *v = s->call.rest, *d = v + s->v_floats;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t point = item / panels, panel = s->panel_first + item % panels, blocks = panel_blocks(s, panel);
+        const int64_t point = item / panels, panel = s->call.panel_first + item % panels,
+                      blocks = panel_blocks(s, panel);
         const float *a = v + point * cvy_winograd_chunk_step(s, &s->in),
                     *b = d + point * cvy_winograd_chunk_step(s, &s->out) + panel * 2 * lanes * words;
         float *u = u_at(s, 2 * panel, 0) + point * cvy_winograd_u_step(s);
         for (int64_t c = 0; c < s->in.blocks * lanes; c += sum_rows)
-            s->isa->sum[blocks - 1](k, a + c / lanes * words * lanes + c % lanes, b, s->adds, u + c * blocks * lanes);
+            s->isa->sum[blocks - 1](k, a + c / lanes * words * lanes + c % lanes, b, s->call.adds,
+                                    u + c * blocks * lanes);
     }
 }
 
@@ -340,15 +346,15 @@ static void sum_chunks_of_thread(int64_t begin, int64_t end, void *arg)
     for (int64_t t = begin; t < end; t++) {
         const int64_t first = s->nchunk * t / s->copies, last = s->nchunk * (t + 1) / s->copies;
         cvy_winograd mine = *s;
-        mine.u += t * s->u_floats;
-        mine.rest += t * (s->v_floats + s->m_floats);
-        mine.sums += t * s->bias_floats;
+        mine.call.u += t * s->u_floats;
+        mine.call.rest += t * (s->v_floats + s->m_floats);
+        mine.call.sums += t * s->bias_floats;
         if (first == last)
-            memset(mine.u, 0, (size_t)s->u_floats * sizeof *mine.u);
+            memset(mine.call.u, 0, (size_t)s->u_floats * sizeof *mine.call.u);
         for (int64_t c = first; c < last; c++) {
-            mine.chunk_first = c * s->chunk;
-            mine.chunk_tiles = CVY_MIN(s->chunk, s->tiles - mine.chunk_first);
-            mine.adds = c > first;
+            mine.call.chunk_first = c * s->chunk;
+            mine.call.chunk_tiles = CVY_MIN(s->chunk, s->tiles - mine.call.chunk_first);
+            mine.call.adds = c > first;
             transform_piece(0, items_in(&mine), &mine);
             sum_chunk(0, s->points * s->panels, &mine);
         }
@@ -378,10 +384,10 @@ static void transform_dweight(int64_t first, int64_t end, void *arg)
 {
     const cvy_winograd *s = arg;
     const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1],
-                  last = CVY_MIN(2 * s->panel_end, s->out.blocks);
+                  last = CVY_MIN(2 * s->call.panel_end, s->out.blocks);
     float local[LOCAL], dw[LOCAL];
     for (int64_t c = first; c < end; c++)
-        for (int64_t block = 2 * s->panel_first; block < last; block++) {
+        for (int64_t block = 2 * s->call.panel_first; block < last; block++) {
             const int64_t *out_at = s->out_at + block * lanes, *tap_at = taps_of(s, c, block);
             int64_t step = 0;
             const float *u = add_copies(s, c, block, local, &step);
@@ -389,7 +395,7 @@ static void transform_dweight(int64_t first, int64_t end, void *arg)
             for (int64_t t = 0; t < taps; t++)
                 for (int64_t l = 0; l < lanes; l++)
                     if (s->in_at[c] >= 0 && out_at[l] >= 0 && tap_at[t] >= 0)
-                        s->dweight[s->in_at[c] + out_at[l] + tap_at[t]] = dw[t * lanes + l];
+                        s->call.dweight[s->in_at[c] + out_at[l] + tap_at[t]] = dw[t * lanes + l];
         }
 }
 
@@ -399,8 +405,8 @@ static void add_sums(const cvy_winograd *s)
     for (int64_t k = 0; k < s->out.channels; k++) {
         double total = 0;
         for (int64_t at = k; at < s->copies * s->bias_floats; at += padded)
-            total += s->sums[at];
-        s->dbias[k] = (float)total;
+            total += s->call.sums[at];
+        s->call.dbias[k] = (float)total;
     }
 }
 
@@ -409,14 +415,14 @@ static void add_sums(const cvy_winograd *s)
 static cvy_status tiles_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_winograd *s = state;
-    s->in_data = src[0];
-    s->weight = src[1];
-    s->bias = s->has_bias ? src[2] : NULL;
-    s->out_data = dst[0];
-    s->u = scratch;
-    s->rest = s->u + s->u_floats;
-    for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
-        s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
+    s->call.in_data = src[0];
+    s->call.weight = src[1];
+    s->call.bias = s->has_bias ? src[2] : NULL;
+    s->call.out_data = dst[0];
+    s->call.u = scratch;
+    s->call.rest = s->call.u + s->u_floats;
+    for (s->call.panel_first = 0; s->call.panel_first < s->panels; s->call.panel_first += s->u_panels) {
+        s->call.panel_end = CVY_MIN(s->panels, s->call.panel_first + s->u_panels);
         cvy_parallel_for(s->threads, s->in.blocks * s->lanes / s->isa->per_word, 1, transform_weights, s);
         cvy_parallel_for(s->threads, s->threads, 1, chunks_of_thread, s);
     }
@@ -425,14 +431,14 @@ static cvy_status tiles_run(void *state, void *const *src, void *const *dst, voi
 
 static void share_chunks(cvy_winograd *s)
 {
-    for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
-        s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);
-        s->adds = s->chunk_first > 0;
+    for (s->call.chunk_first = 0; s->call.chunk_first < s->tiles; s->call.chunk_first += s->chunk) {
+        s->call.chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->call.chunk_first);
+        s->call.adds = s->call.chunk_first > 0;
         cvy_parallel_for(s->threads, items_in(s), 1, transform_piece, s);
-        for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
-            s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
-            cvy_parallel_for(s->threads, s->points * (s->panel_end - s->panel_first), 1, sum_chunk, s);
-            if (s->chunk_first + s->chunk >= s->tiles)
+        for (s->call.panel_first = 0; s->call.panel_first < s->panels; s->call.panel_first += s->u_panels) {
+            s->call.panel_end = CVY_MIN(s->panels, s->call.panel_first + s->u_panels);
+            cvy_parallel_for(s->threads, s->points * (s->call.panel_end - s->call.panel_first), 1, sum_chunk, s);
+            if (s->call.chunk_first + s->chunk >= s->tiles)
                 cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
         }
     }
@@ -441,25 +447,25 @@ static void share_chunks(cvy_winograd *s)
 static cvy_status grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_winograd *s = state;
-    s->in_data = src[s->transposed]; /* a deconvolution's result is the source of the convolution */
-    s->out_data = src[1 - s->transposed];
-    s->dweight = dst[0];
-    s->dbias = s->has_bias ? dst[1] : NULL;
-    s->u = scratch;
-    s->rest = s->u + s->copies * s->u_floats;
-    s->sums = s->rest + s->copies * (s->v_floats + s->m_floats);
-    s->panel_first = 0;
-    s->panel_end = s->u_panels;
-    memset(s->sums, 0, (size_t)(s->copies * s->bias_floats) * sizeof *s->sums);
+    s->call.in_data = src[s->transposed]; /* a deconvolution's result is the source of the convolution */
+    s->call.out_data = src[1 - s->transposed];
+    s->call.dweight = dst[0];
+    s->call.dbias = s->has_bias ? dst[1] : NULL;
+    s->call.u = scratch;
+    s->call.rest = s->call.u + s->copies * s->u_floats;
+    s->call.sums = s->call.rest + s->copies * (s->v_floats + s->m_floats);
+    s->call.panel_first = 0;
+    s->call.panel_end = s->u_panels;
+    memset(s->call.sums, 0, (size_t)(s->copies * s->bias_floats) * sizeof *s->call.sums);
     if (s->weight_padded)
-        memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
+        memset(s->call.dweight, 0, (size_t)s->weight_floats * sizeof *s->call.dweight);
     if (s->copies > 1) {
         cvy_parallel_for(s->threads, s->copies, 1, sum_chunks_of_thread, s);
         cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_dweight, s);
     } else {
         share_chunks(s);
     }
-    if (s->dbias)
+    if (s->call.dbias)
         add_sums(s);
     return CVY_OK;
 }

@@ -27,6 +27,17 @@ typedef struct cvy_winograd_side {
     int step;
 } cvy_winograd_side;
 
+typedef struct cvy_winograd_call { /* the tensors of a call, and how far it is */
+    const void *in_data;
+    void *out_data; /* CVY_LAYER_GRAD_WEIGHT: ddst, which is only read */
+    const float *weight, *bias;
+    float *dweight, *dbias, *u, *rest;
+    int64_t chunk_first, chunk_tiles; /* CVY_LAYER_GRAD_WEIGHT: the chunk that is computed now */
+    int adds;                         /* CVY_LAYER_GRAD_WEIGHT: u has sums of earlier chunks */
+    float *sums;                      /* CVY_LAYER_GRAD_WEIGHT: sums of ddst */
+    int64_t panel_first, panel_end;   /* the panels that u holds now */
+} cvy_winograd_call;
+
 typedef struct cvy_winograd {
     const cvy_winograd_isa *isa;
     const cvy_winograd_tile *tile;
@@ -54,15 +65,7 @@ typedef struct cvy_winograd {
     /* Scratch memory, in words. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u of all copies, v and
      * d of all, ddst sums of all. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
-    /* Of the running call. */
-    const void *in_data;
-    void *out_data; /* CVY_LAYER_GRAD_WEIGHT: ddst, which is only read */
-    const float *weight, *bias;
-    float *dweight, *dbias, *u, *rest;
-    int64_t chunk_first, chunk_tiles; /* CVY_LAYER_GRAD_WEIGHT: the chunk that is computed now */
-    int adds;                         /* CVY_LAYER_GRAD_WEIGHT: u has sums of earlier chunks */
-    float *sums;                      /* CVY_LAYER_GRAD_WEIGHT: sums of ddst */
-    int64_t panel_first, panel_end;   /* the panels that u holds now */
+    cvy_winograd_call call; /* the running one */
 } cvy_winograd;
 
 /* Values in a word of u. In CVY_LAYER_GRAD_WEIGHT u is the result of the products. */
