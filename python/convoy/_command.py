@@ -6,10 +6,12 @@ starts it, waits, and returns what it has found. A message of the command become
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import pathlib
+import signal
 from typing import Any, Mapping, Sequence
 
 from . import _bindings as b
@@ -24,10 +26,15 @@ def _version_of(path: str) -> tuple[str, ...]:
     """The parts of the version that a command prints: "convoy 0.3.0"."""
     import subprocess  # here, so that `import convoy` does not wait for it
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, env=_launch.environment()).stdout.split()
+        done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              env=_launch.environment())
     except OSError as fault:
         raise Error(b.CVY_E_IO, f"the command {path} cannot be started: {fault.strerror}") from fault
-    return tuple(said[1].split(".")) if said[:1] == ["convoy"] and len(said) > 1 else ()
+    said = done.stdout.split()
+    if said[:1] != ["convoy"] or len(said) != 2:
+        why = done.stderr.strip() or f"`{path} --version` prints no version of convoy"
+        raise Error(b.CVY_E_UNSUPPORTED, f"the command {path} is not convoy, or does not start: {why}")
+    return tuple(said[1].split("."))
 
 
 def _find() -> str:
@@ -39,7 +46,7 @@ def _find() -> str:
                                          "the library, or set CONVOY to its file.")
     wanted = library.cvy_version().decode()
     if _version_of(path)[:2] != tuple(wanted.split("."))[:2]:
-        raise Error(b.CVY_E_UNSUPPORTED, f"{path} is convoy {'.'.join(_version_of(path)) or '(it prints no version)'}, and the library is "
+        raise Error(b.CVY_E_UNSUPPORTED, f"{path} is convoy {'.'.join(_version_of(path))}, and the library is "
                                          f"{wanted}. Install both from the same sources, or set CONVOY to another file.")
     return path
 
@@ -61,6 +68,8 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 def _fault(verb: str, code: int, said: str) -> Error:
     """What the command has said, without its name."""
+    if code < 0:
+        return Error(b.CVY_E_INTERNAL, f"convoy {verb} was ended by signal {-code} ({signal.strsignal(-code)})")
     mark = "convoy: error: "
     lines = said.strip().splitlines()
     first = next((i for i, line in enumerate(lines) if line.startswith(mark)), len(lines) - 1 if lines else 0)
@@ -81,10 +90,12 @@ def command(verb: str, *words: Any, launcher: Sequence[str] = (), **options: Any
     given = [*map(str, launcher), _find(), verb, *map(str, words), *_words(options)]
     environment = os.environ if launcher else _launch.environment()
     done = subprocess.run(given, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment)
-    is_json = options.get("json") is True
-    if done.returncode and not (is_json and done.stdout.startswith(("{", "["))):  # checks that fail are a result, too
-        raise _fault(verb, done.returncode, done.stderr)
-    return json.loads(done.stdout) if is_json else done.stdout
+    if options.get("json") is True:
+        with contextlib.suppress(ValueError):
+            return json.loads(done.stdout)  # also of checks that have failed: they are a result
+    elif done.returncode == 0:
+        return done.stdout
+    raise _fault(verb, done.returncode, done.stderr)
 
 
 def report(*folders: str | os.PathLike, out: str | os.PathLike | None = None) -> pathlib.Path:

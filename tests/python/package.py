@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import shutil
 import signal
 import threading
 
@@ -116,6 +117,14 @@ def laboratory():
     os.chmod("other", 0o755)
     os.environ["CONVOY"] = os.path.abspath("other")
     refused(convoy.Error, "is convoy 0.1.7, and the library is", lambda: convoy.report("run"))
+    pathlib.Path("other").write_text("#!/bin/sh\necho libmpi is missing >&2\nexit 127\n")
+    os.environ["CONVOY"] = os.path.abspath(shutil.copy("other", "lame"))
+    refused(convoy.Error, "does not start: libmpi is missing", lambda: convoy.report("run"))
+    version = convoy.__version__
+    pathlib.Path("other").write_text(f"#!/bin/sh\n[ $1 = --version ] && echo convoy {version} && exit\necho epoch 1 >&2\necho '{{'\nkill -9 $$\n")
+    os.environ["CONVOY"] = os.path.abspath(shutil.copy("other", "killed"))
+    refused(convoy.Error, "convoy report was ended by signal 9", lambda: convoy.report("run"))
+    refused(convoy.Error, "convoy doctor was ended by signal 9", convoy.doctor)
     del os.environ["CONVOY"]
     path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
     refused(convoy.Error, "the command convoy was not found", lambda: convoy.report("run"))
