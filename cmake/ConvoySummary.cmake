@@ -16,3 +16,6 @@ foreach(name IN ITEMS ONEDNN OPENMP JPEG SPNG LMDB HDF5 CFITSIO LIBDEFLATE PROTO
     string(SUBSTRING "${name}          " 0 10 label)
     message(STATUS "  ${label} ${answer}")
 endforeach()
+if(NOT CONVOY_WITH_LAB)
+    message(STATUS "  LAB        off: the command trains, tests and predicts")
+endif()

@@ -94,7 +94,8 @@ static int run(int argc, char **argv)
     if (strcmp(first, "--print-tables") == 0) { /* for the build: manual pages, completions */
         cmd_signals_print_table();
         for (int i = 0; i < CMD_COUNT(verbs); i++)
-            cmd_print_tables(verbs[i]);
+            if (verbs[i]->run)
+                cmd_print_tables(verbs[i]);
         return 0;
     }
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || (strcmp(first, "help") == 0 && !asks)) {

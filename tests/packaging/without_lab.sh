@@ -48,5 +48,10 @@ for words in "test run run" "train job.yaml --out other --profile p.yaml"; do
     ./convoy $words >log 2>&1 && fail "convoy $words is not refused"
     grep -q 'CONVOY_WITH_LAB=OFF' log || fail "convoy $words says: $(cat log)"
 done
+# What the build makes besides: manual pages of the verbs that it has, and no completions, which need `convoy keys`.
+sh "$CONVOY_SOURCE/tools/make_man.sh" ./convoy "$CONVOY_SOURCE" man >log 2>&1 || fail "no manual pages: $(cat log)"
+[ -e man/man1/convoy-train.1 ] && [ ! -e man/man1/convoy-bench.1 ] || fail "manual pages: $(ls man/man1)"
+grep -rq make_man.sh build/CMakeFiles build/build.ninja 2>/dev/null || fail "the command for manual pages is not found"
+grep -rq make_completion.sh build/CMakeFiles build/build.ninja 2>/dev/null && fail "the build makes completions without their words"
 ./convoy info | grep -q '^laboratory  *none: built with CONVOY_WITH_LAB=OFF' || fail "info does not say it"
 exit $failed
