@@ -103,7 +103,7 @@ note() {
 
 clone=$out/clone
 rm -rf "$clone"
-git clone -q "$top" "$clone" && git -C "$clone" checkout -q "$commit" || fail "the clone fails"
+git clone -q "$top" "$clone" && git -C "$clone" -c advice.detachedHead=false checkout -q "$commit" || fail "the clone fails"
 all_failed=0
 for kind in "$@"; do
     begin=$(date +%s) failed=0
