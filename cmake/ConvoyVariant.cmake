@@ -25,7 +25,8 @@ endif()
 set(convoy_variant_folder "${CMAKE_INSTALL_LIBDIR}/convoy/${CONVOY_MPI_VARIANT}")
 add_library(convoy_module MODULE $<TARGET_OBJECTS:convoy_cmd> ${convoy_lab_objects})
 target_link_libraries(convoy_module PRIVATE convoy_shared Threads::Threads $<TARGET_NAME_IF_EXISTS:OpenMP::OpenMP_C> m ${CONVOY_TIMERS})
-set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN")
+# libconvoy is beside it; a tarball has libgomp in the folder above.
+set_target_properties(convoy_module PROPERTIES PREFIX "" OUTPUT_NAME convoy LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/variant" INSTALL_RPATH "$ORIGIN;$ORIGIN/..")
 
 # The loader's choice looks at the processes above this one, as the command does.
 set(convoy_choose_sources cmd/loader/choose.c cmd/convoy/cmd_launchers.c cmd/convoy/cmd_launch.c cmd/convoy/cmd_file.c)
