@@ -42,6 +42,16 @@ typedef enum cvy_update_mode {
     CVY_UPDATE_ZERO1
 } cvy_update_mode;
 
+/** What gradient reductions overlap with. */
+typedef enum cvy_overlap {
+    /** The backward pass: a reduction starts as soon as its gradients are complete. */
+    CVY_OVERLAP_BACKWARD,
+    /** Deferred update: also the next step's forward pass, and each update is done just before it is needed. */
+    CVY_OVERLAP_FORWARD,
+    /** Nothing: reductions start after the backward pass; the pass overlap is off. */
+    CVY_OVERLAP_NONE
+} cvy_overlap;
+
 /** Options of a program; zero-initialise, set size. They must be equal on all ranks. Strings are borrowed until
  * cvy_program_destroy(). */
 typedef struct cvy_program_opts {
@@ -51,7 +61,7 @@ typedef struct cvy_program_opts {
     /** Seed of initial weights and dropout. */
     uint64_t seed;
     /** Most samples that share their statistics in batch normalisation; a remainder is spread over the groups. 0: 32;
-     * -1: the rank's local batch; -2: the whole global batch. */
+     * -1: the rank's local batch; -2: the whole global batch; -3, with shards: the whole shard. */
     int64_t batch_norm_group;
     /** Which kernels may be used: "auto" (NULL), "reference", "native", "onednn", or "onednn, native" (in order of
      * preference; the reference kernels run what these cannot), "direct" (all but Winograd). With "clock" nothing is
@@ -73,10 +83,10 @@ typedef struct cvy_program_opts {
     const char *reduce_progress;
     /** 1: ranks of a node reduce by messages, as between nodes, and not in shared memory. */
     int reduce_no_node;
-    /** 1: deferred update: gradients are also reduced during the next step's forward pass, and each update is done just
-     * before it is needed. Results are those of SYNC, to the bit. Call cvy_program_flush() before weights are read in
-     * another way (get, save). There are two sets of gradients, and share_weights is off. */
-    int overlap_forward;
+    /** What reductions overlap with; 0: CVY_OVERLAP_BACKWARD. With FORWARD results are those of SYNC, to the bit. Call
+     * cvy_program_flush() before weights are read in another way (get, save). There are then two sets of gradients, and
+     * share_weights is off. */
+    cvy_overlap overlap;
     /** 1: if possible, the ranks of a node keep one copy of the weights and of the optimiser's state in shared memory,
      * and each updates a part of them: this is faster and needs less memory. cvy_program_set() on one rank then changes
      * the weights of all ranks of the node. The caller must therefore make these ranks wait for each other between the
@@ -109,13 +119,13 @@ typedef struct cvy_program_opts {
     int reduce_blocking;
     /** Deterministic training: the bits are the same on any number of ranks up to this one, and on any number of
      * threads. A step is computed in this many shards, a power of two, whatever the number of ranks. The shards are
-     * reduced as one binary tree, each is computed by fixed kernels, and batch_norm_group counts within a shard (-2:
-     * all of it). 0: off. It goes with update SYNC, planning "estimate", reduce "auto" or "doubling", and reduce_wire
-     * F32; it does not go with overlap_forward, plan_file and accumulate: docs/internals/determinism.md */
+     * reduced as one binary tree, each is computed by fixed kernels, and batch_norm_group counts within a shard. 0:
+     * off. It goes with update SYNC, planning "estimate", reduce "auto" or "doubling", and reduce_wire
+     * F32; it does not go with overlap FORWARD, plan_file and accumulate: docs/internals/determinism.md */
     int64_t shards;
     /** 1, for measurements: a training task computes its losses and all gradients on each rank's own rows, sends
      * nothing, and changes no weight. cvy_program_loss() is then the loss of these rows. It goes with update SYNC; it
-     * does not go with overlap_forward and shards. */
+     * does not go with overlap FORWARD and shards. */
     int gradients_only;
     /** Stages of a pipeline, of which the number of ranks is a multiple: each rank holds the layers of one stage (of
      * several with interleave) and sends activations on. Ranks with the same stage share the batch. A step should have
@@ -238,7 +248,7 @@ CVY_SIZED_STRUCT(cvy_training_opts)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts,
                                                      cvy_program **program_out);
-/** Destroys the object and sets the pointer to NULL; NULL is accepted. With DELAYED or overlap_forward call
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. With DELAYED or overlap FORWARD call
  * cvy_program_flush() on all ranks first, because reductions are under way until then. Collective: no. */
 CVY_API void cvy_program_destroy(cvy_program **program);
 
@@ -343,7 +353,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_write_input(cvy_program *program, 
  * Allocates nothing. The weights of all ranks are equal after it in all modes but LOCAL. Collective: yes. Errors:
  * CVY_E_ARGUMENT (not planned, a learning rate that is not finite; nothing has changed then), CVY_E_NUMERIC on all
  * ranks, CVY_E_COMM, CVY_E_FORMAT (a label is out of range). With CVY_E_NUMERIC (SYNC and ZERO1) a loss or a gradient
- * is not finite, and the weights are as they were before. In the other modes and with overlap_forward, values that are
+ * is not finite, and the weights are as they were before. In the other modes and with overlap FORWARD, values that are
  * not finite enter the weights, and the next losses show it. After CVY_E_COMM and CVY_E_FORMAT the weights may be
  * partly updated.
  */
@@ -360,7 +370,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int tas
  * - PARAMETER_SERVER: all ranks get the weights from the servers, and rank 0 gets the optimiser's state; forward tasks
  *   call it themselves. If staleness is not 0, training steps of a server do nothing: it serves in this call, until all
  *   workers, which must have run the same steps, have called it too. Therefore call it before cvy_program_destroy().
- * - overlap_forward: does the update that the next step would do otherwise.
+ * - overlap FORWARD: does the update that the next step would do otherwise.
  * - SYNC, ZERO1: nothing.
  *
  * Collective: yes. Errors: as of cvy_program_step().

@@ -67,14 +67,6 @@ static cvy_status find_data(cvy_bench *b)
     return CVY_OK;
 }
 
-/* A word that is none is refused when the program is made. */
-static void set_planning(const cvy_bench_opts *o, cvy_job *job)
-{
-    cvy_planning planning;
-    if (o->planning && cvy_planning_parse(o->planning, &planning) == CVY_OK)
-        job->plan.planning = (int)planning;
-}
-
 /* Keeps the grid of the job for the program, and gives the job a grid of one rank. */
 static void foresee_grid(cvy_bench *b)
 {
@@ -82,8 +74,8 @@ static void foresee_grid(cvy_bench *b)
     cvy_job_grid(job, b->foreseen);
     for (int a = CVY_AXIS_PIPELINE; a < CVY_AXES && b->opts.batch == 0 && job->train.batch_per_rank == 0; a++)
         job->train.batch *= b->foreseen[a];
-    job->parallel.pipeline = job->parallel.tensor = 1;
-    job->parallel.spatial.count = 0;
+    job->program.pipeline = job->program.tensor = 1;
+    memset(job->program.spatial, 0, sizeof job->program.spatial);
 }
 
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b)
@@ -103,15 +95,16 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     if (o->foresee)
         foresee_grid(b);
     if (o->dtype != CVY_DTYPE_F32)
-        job->train.dtype = o->dtype;
-    set_planning(o, job);
+        job->program.dtype = o->dtype;
+    if (o->planning) /* an unknown word is refused when the program is made */
+        job->program.planning = o->planning;
     return cvy_comm_agree(context->comm, find_data(b));
 }
 
 /* The search measures kernels and links, which are not those of the ranks for which the clock stands. */
 static cvy_status check_auto(const cvy_bench *b)
 {
-    cvy_kernels kernels = b->session.job->plan.kernels;
+    cvy_kernels kernels = cvy_job_kernels(b->session.job);
     if (b->session.job->parallel.strategy != CVY_PARALLEL_AUTO)
         return CVY_OK;
     if (b->opts.kernels)
@@ -235,7 +228,7 @@ static cvy_status leave_out_update(const cvy_job *job, cvy_program_opts *opts)
         job->file);
     opts->update_mode = 0; /* the default, with which gradients_only goes */
     opts->update_servers = opts->update_staleness = 0;
-    opts->overlap_forward = 0;
+    opts->overlap = opts->overlap == CVY_OVERLAP_FORWARD ? CVY_OVERLAP_BACKWARD : opts->overlap;
     opts->gradients_only = 1;
     return CVY_OK;
 }
@@ -265,7 +258,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     CVY_TRY(cvy_job_model(s->job, s->context, &b->data, losses, &s->model));
     CVY_TRY(choose_mode(b));
     const int forward = b->opts.mode == CVY_BENCH_FORWARD;
-    CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
+    opts = cvy_job_program_opts(s->job, NULL);
     CVY_TRY(cvy_job_training_opts(s->job, &training));
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
     opts.planning = b->opts.planning ? b->opts.planning : opts.planning;

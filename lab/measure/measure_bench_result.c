@@ -122,7 +122,7 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
     r->peak_share = flop / middle / b->peak_flop_per_s;
     snprintf(r->update, sizeof r->update, "%s",
              b->opts.mode == CVY_BENCH_FORWARD_BACKWARD ? "none" : b->session.job->update.def->name);
-    snprintf(r->progress, sizeof r->progress, "%s", b->session.job->comm.progress);
+    snprintf(r->progress, sizeof r->progress, "%s", b->session.job->program.reduce_progress);
     r->bytes_wire = b->bytes_wire;
     r->exposed_comm_ms = 1e3 * cvy_median(b->comm_s, n);
     r->hidden_comm_ms = 1e3 * cvy_median(b->hidden_s, n);

@@ -266,7 +266,7 @@ cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const
     if (status == CVY_OK)
         status = b.opts.kernels ? cvy_kernels_parse(b.opts.kernels, &kernels) : CVY_OK;
     if (status == CVY_OK && !b.opts.kernels)
-        kernels = b.session.job->plan.kernels;
+        kernels = cvy_job_kernels(b.session.job);
     if (status == CVY_OK && (status = cvy_kernels_parse(against ? against : "direct", &plain_kernels)) != CVY_OK)
         status = cvy_error_prefix(status, "the plain plan's kernels");
     if (status == CVY_OK && (kernels.by_clock || plain_kernels.by_clock))

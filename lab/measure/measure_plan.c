@@ -373,7 +373,7 @@ static cvy_status plan_forward(cvy_session *s, const char *plan_file, int64_t *b
         cvy_model_destroy(&s->model);
         return CVY_OK;
     }
-    CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
+    opts = cvy_job_program_opts(s->job, plan_file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
     CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, batch_out));
     return cvy_job_translate(cvy_job_add_forward(s->job->file, s->model, *batch_out, s->program, task_out));

@@ -2,9 +2,9 @@
  * job.h: the job file: all settings of a run, read once, checked, with all defaults filled in.
  *
  * Before step 0, YAML and --set become a cvy_job, and model, data, graph passes and step loop read their settings from
- * it. Every key is a row of an option table (job_table.c). The parser, the messages, the resolved file, --help and
- * docs/reference/job-file.md are made from the rows. Options of an operator, reader or schedule are passed on as a
- * tree, and their owner checks them with its own table.
+ * it. Every key is a row of an option table: job_table.c, or program_options.c for options of the program. The parser,
+ * the messages, the resolved file, --help and docs/reference/job-file.md are made from the rows. Options of an
+ * operator, reader or schedule are passed on as a tree, and their owner checks them with its own table.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -83,7 +83,6 @@ struct cvy_job_stop {
     int mode;
 };
 
-enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
 enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
 enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
 enum { CVY_TURNS_MAX = 16 };
@@ -101,8 +100,7 @@ struct cvy_job_train {
     int64_t batch, batch_per_rank; /* one of them is 0; use cvy_job_batch() */
     double epochs;                 /* 0 if steps are given */
     int64_t steps;                 /* 0 if epochs are given */
-    int64_t seed, accumulate;
-    int dtype_word, precise;
+    int64_t accumulate;
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *turns_tree, *metrics_tree, *stop_tree,
         *init_tree;
     int lr_rule;
@@ -110,7 +108,6 @@ struct cvy_job_train {
     double clip_norm, clip_value, l1;
     int64_t validate_every; /* steps; 0: at the end of an epoch only */
     /* The fields below are read from the trees. */
-    cvy_dtype dtype;
     const char *optimizer; /* name of the operator */
     double lr;             /* base learning rate; the schedule multiplies it */
     int decay_on;
@@ -134,36 +131,6 @@ struct cvy_job_checkpoint {
     cvy_duration every;
 };
 
-enum { CVY_NORM_GROUP_SAMPLES, CVY_NORM_GROUP_BATCH, CVY_NORM_GROUP_RANK, CVY_NORM_GROUP_SHARD };
-struct cvy_job_batch_norm {
-    const char *group_text;
-    int group_by;
-    int64_t group; /* number of samples, if group_by is SAMPLES */
-    const cvy_tree *frozen_tree;
-    const char *frozen; /* patterns of layers, separated by commas; NULL: none */
-};
-
-struct cvy_job_plan {
-    int64_t memory_limit; /* bytes for each rank; 0: no limit */
-    const cvy_tree *passes_off_tree;
-    const char *kernels_text;
-    cvy_kernels kernels;
-    int planning;
-    double clock_scale, clock_noise;
-    const char *wisdom;
-    int passes_all_off;
-    const char **pass_off;
-    int npass_off;
-};
-
-struct cvy_job_comm { /* bucket_bytes is 0 for auto */
-    const char *bucket_text;
-    int64_t bucket_bytes;
-    const char *overlap_text;
-    int overlap, forward; /* overlap with backward; with the next forward, too */
-    int blocking, wire, node_memory;
-    const char *algorithm, *progress;
-};
 struct cvy_job_update {
     const struct cvy_update_def *def; /* the update mode */
     /* of def->options_size bytes, in the job's pool; may be NULL if the mode has none */
@@ -173,15 +140,6 @@ struct cvy_job_update {
 enum { CVY_PARALLEL_DATA, CVY_PARALLEL_AUTO };
 struct cvy_job_parallel {
     int strategy;
-    int64_t pipeline;
-    const char *order;
-    int64_t tensor;
-    const cvy_tree *tensor_layers_tree;
-    const char *tensor_layers; /* all, auto, or names, separated by commas; NULL: not given */
-    cvy_ints spatial;
-    int64_t interleave;
-    const cvy_tree *first_layers_tree;
-    const char *first_layers; /* the names, separated by commas; NULL: none are given */
 };
 struct cvy_job_watchdog {
     const char *timeout_text;
@@ -206,19 +164,18 @@ typedef struct cvy_job {
     int64_t first_step;        /* of a state of Caffe from which the run continues; else 0 */
     char *data_absent;         /* why a network of Caffe has generated samples in place of its data; else NULL */
     const char *name;          /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
-    int deterministic;
-    int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */
-    const cvy_tree *libraries;    /* a list of absolute paths; NULL: none */
-    int is_file;                  /* the job was read from the file `file` */
-    int libraries_loaded;         /* 1: the context has them. A job that comes with weights does not load them */
+    /* The keys that are options of the program (program/program_options.h), with their defaults. Programs are made from
+     * cvy_job_program_opts(). */
+    cvy_program_opts program;
+    int deterministic;         /* 0: program.shards has no effect; use cvy_job_shards() */
+    const cvy_tree *libraries; /* a list of absolute paths; NULL: none */
+    int is_file;               /* the job was read from the file `file` */
+    int libraries_loaded;      /* 1: the context has them. A job that comes with weights does not load them */
     const cvy_tree *update_tree;
     struct cvy_job_update update;
     struct cvy_job_data data;
     struct cvy_job_train train;
     struct cvy_job_checkpoint checkpoint;
-    struct cvy_job_batch_norm batch_norm;
-    struct cvy_job_plan plan;
-    struct cvy_job_comm comm;
     struct cvy_job_parallel parallel;
     struct cvy_job_watchdog watchdog;
     struct cvy_job_log log;
@@ -259,11 +216,13 @@ cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
 int64_t cvy_job_shards(const cvy_job *job);
 /* The lengths of the axes of the grid of ranks, by cvy_axis; that of data is not set. */
 void cvy_job_grid(const cvy_job *job, int64_t *length_out);
-/* Returns `status` unchanged. In the error text, fields of cvy_program_opts ("opts.reduce_wire") are replaced by keys
- * of the job file. */
+/* The options of the job's program. plan_file: see cvy_program_opts; may be NULL. The texts are the job's. */
+cvy_program_opts cvy_job_program_opts(const cvy_job *job, const char *plan_file);
+/* Which kernels the job allows. */
+cvy_kernels cvy_job_kernels(const cvy_job *job);
+/* Returns `status` unchanged. In the error text, fields of options ("opts.reduce_wire") are replaced by keys of the job
+ * file. */
 cvy_status cvy_job_translate(cvy_status status);
-/* Sets update_mode and the options of the mode by the key `update`. */
-void cvy_job_fill_update(const cvy_job *job, cvy_program_opts *opts);
 /* Changes the job as if it had `update: sync`. */
 void cvy_job_update_in_sync(cvy_job *job);
 /* The factor on the base learning rate for a global batch, by train.lr_rule; 0: there is no rule. */

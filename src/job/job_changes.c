@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "base/text/base_tree.h"
 #include "job/job_table.h"
 
@@ -20,9 +21,24 @@ static const char *word(const cvy_tree *node)
                                            : "a map";
 }
 
-/* Compares lists, and nodes of different kinds, as text. */
+/* Whether two scalars are the same number, as "4 MiB" and 4194304, or words for the same of true and false. */
+static int same_value(const cvy_tree *a, const cvy_tree *b)
+{
+    int64_t left = 0, right = 0;
+    if (a->kind != CVY_TREE_SCALAR || b->kind != CVY_TREE_SCALAR || !a->text || !b->text)
+        return 0;
+    if (cvy_text_int(a->text, &left) == CVY_OK && cvy_text_int(b->text, &right) == CVY_OK)
+        return left == right;
+    return strcmp(cvy_bool_word(a->text), cvy_bool_word(b->text)) == 0;
+}
+
+/* Compares nodes of any kind as text. A list with one item means the same as this item. */
 static int same_text(const cvy_tree *a, const cvy_tree *b)
 {
+    a = a->kind == CVY_TREE_LIST && a->count == 1 ? a->child[0] : a;
+    b = b->kind == CVY_TREE_LIST && b->count == 1 ? b->child[0] : b;
+    if (same_value(a, b))
+        return 1;
     char *left = NULL, *right = NULL;
     const int same =
         cvy_tree_print(a, &left) == CVY_OK && cvy_tree_print(b, &right) == CVY_OK && strcmp(left, right) == 0;

@@ -9,46 +9,33 @@
 
 #include "comm/comm_shards.h"
 #include "job/job_table.h"
+#include "program/program_options.h"
 #include "program/program_update.h"
 
 int64_t cvy_job_shards(const cvy_job *job)
 {
-    return job->deterministic ? job->deterministic_shards : 0;
+    return job->deterministic ? job->program.shards : 0;
 }
 
 /* Refuses options that do not go with deterministic updates. update/update_deterministic.c knows which. */
 static cvy_status refuse_options(const cvy_job *job)
 {
-    static const char *const planning[] = {"estimate", "measure", "patient"};
-    static const struct {
-        const char *option, *section, *key, *value;
-    } keys[] = {
-        {"update_mode", NULL, "update", NULL},  {"overlap_forward", "comm", "overlap", "forward"},
-        {"reduce_wire", "comm", "wire", NULL},  {"reduce", "comm", "algorithm", NULL},
-        {"planning", "plan", "planning", NULL}, {"kernels", "plan", "kernels", NULL},
-    };
-    cvy_program_opts opts = {.overlap_forward = job->comm.forward,
-                             .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
-                             .reduce = job->comm.algorithm,
-                             .planning = planning[job->plan.planning],
-                             .kernels = job->plan.kernels.by_clock ? "clock" : NULL,
-                             .shards = job->deterministic_shards};
+    const cvy_program_opts opts = cvy_job_program_opts(job, NULL);
     cvy_update_conflict c = {0};
-    cvy_job_fill_update(job, &opts);
     if (!cvy_update_find("deterministic")->conflict(&opts, &c))
         return CVY_OK;
-    int k = 0;
-    while (strcmp(keys[k].option, c.option) != 0)
-        k++;
-    const char *value = keys[k].value ? keys[k].value : c.value ? c.value : job->update.def->name;
-    return cvy_error_set(CVY_E_CONFIG, "%s: %s%s%s is %s, which does not go with deterministic: true: it %s",
-                         cvy_job_where(job, keys[k].section, keys[k].key), keys[k].section ? keys[k].section : "",
-                         keys[k].section ? "." : "", keys[k].key, value, c.why);
+    const cvy_program_option *o = cvy_program_option_of_field(c.option, strlen(c.option));
+    const int is_mode = strcmp(c.option, "update_mode") == 0;
+    return cvy_error_set(CVY_E_CONFIG, "%s: %s is %s, which does not go with deterministic: true: it %s",
+                         is_mode ? cvy_job_where(job, NULL, "update") : cvy_job_where(job, o->section, o->row.name),
+                         is_mode ? "update" : cvy_program_option_name(o).text,
+                         c.value ? c.value : job->update.def->name, c.why);
 }
 
 /* Refuses values of other job keys that do not go with deterministic training. Each row gives the reason. */
 static cvy_status refuse_others(const cvy_job *job)
 {
+    const int64_t group = job->program.batch_norm_group;
     const struct {
         int given;
         const char *section, *key, *value, *why;
@@ -58,9 +45,8 @@ static cvy_status refuse_others(const cvy_job *job)
          "deterministic_shards to save memory"},
         {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given",
          "makes the batch depend on the ranks: give train.batch"},
-        {job->batch_norm.group_by == CVY_NORM_GROUP_RANK, "batch_norm", "group", "rank",
-         "makes statistics depend on the ranks: take shard"},
-        {job->batch_norm.group_by == CVY_NORM_GROUP_BATCH, "batch_norm", "group", "batch",
+        {group == CVY_GROUP_RANK, "batch_norm", "group", "rank", "makes statistics depend on the ranks: take shard"},
+        {group == CVY_GROUP_BATCH, "batch_norm", "group", "batch",
          "needs sums over shards in the forward pass: take shard"},
     };
     for (int i = 0; i < CVY_COUNT(others); i++)
@@ -70,29 +56,26 @@ static cvy_status refuse_others(const cvy_job *job)
     return CVY_OK;
 }
 
-/* The default group is the shard; a smaller group may be given. The word "shard" is written to the resolved job. */
+/* The default group is the shard; a smaller group may be given. */
 static cvy_status resolve_group(cvy_job *job)
 {
-    struct cvy_job_batch_norm *b = &job->batch_norm;
     const cvy_tree *given = cvy_tree_get(job->given, "batch_norm");
-    const int64_t shard = job->train.batch / job->deterministic_shards;
-    if (!given || given->kind != CVY_TREE_MAP || !cvy_tree_get(given, "group")) {
-        b->group_text = "shard";
-        b->group_by = CVY_NORM_GROUP_SHARD;
-    }
-    CVY_CHECK(b->group_by != CVY_NORM_GROUP_SAMPLES || b->group <= shard, CVY_E_CONFIG,
+    const int64_t shards = job->program.shards, shard = job->train.batch / shards;
+    if (!given || given->kind != CVY_TREE_MAP || !cvy_tree_get(given, "group"))
+        job->program.batch_norm_group = CVY_GROUP_SHARD;
+    CVY_CHECK(job->program.batch_norm_group <= shard, CVY_E_CONFIG,
               "%s: batch_norm.group is %lld samples, but with deterministic: true a shard has %lld (train.batch %lld "
               "by deterministic_shards %lld), and statistics are computed within a shard: take shard or at most %lld, "
               "a larger batch, or fewer shards",
-              cvy_job_where(job, "batch_norm", "group"), (long long)b->group, (long long)shard,
-              (long long)job->train.batch, (long long)job->deterministic_shards, (long long)shard);
+              cvy_job_where(job, "batch_norm", "group"), (long long)job->program.batch_norm_group, (long long)shard,
+              (long long)job->train.batch, (long long)shards, (long long)shard);
     return CVY_OK;
 }
 
 cvy_status cvy_job_interpret_deterministic(cvy_job *job)
 {
-    const int64_t shards = job->deterministic_shards;
-    CVY_CHECK(job->deterministic || job->batch_norm.group_by != CVY_NORM_GROUP_SHARD, CVY_E_CONFIG,
+    const int64_t shards = job->program.shards;
+    CVY_CHECK(job->deterministic || job->program.batch_norm_group != CVY_GROUP_SHARD, CVY_E_CONFIG,
               "%s: batch_norm.group is shard, but only deterministic: true has shards: take a number of "
               "samples, batch or rank",
               cvy_job_where(job, "batch_norm", "group"));

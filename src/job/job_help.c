@@ -27,19 +27,7 @@ static const struct {
     {"train.stop", "a map", NULL, cvy_job_stop_rows},
 };
 
-static cvy_status finish(cvy_text *t, char **text_out)
-{
-    const cvy_status status = t->status;
-    if (status == CVY_OK)
-        *text_out = t->data;
-    else
-        cvy_text_free(t);
-    return status;
-}
-
 /* ---- --help ---- */
-
-static const cvy_option no_rows[] = {{0}};
 
 static void help_of(cvy_text *t, const char *name, const char *help, const cvy_option *rows)
 {
@@ -52,21 +40,43 @@ static void help_of(cvy_text *t, const char *name, const char *help, const cvy_o
     cvy_mem_free(&lines);
 }
 
-cvy_status cvy_job_help(char **text_out)
+static cvy_status add_help(cvy_text *t, cvy_pool *pool)
 {
-    cvy_text t = {0};
-    help_of(&t, "job", "keys at the top", cvy_job_top_rows);
-    for (const cvy_job_section *s = cvy_job_sections; s->name; s++)
-        help_of(&t, s->name, s->help, s->rows);
+    const cvy_option *rows = NULL;
+    CVY_TRY(cvy_job_rows(pool, "", &rows));
+    help_of(t, "job", "keys at the top", rows);
+    for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
+        CVY_TRY(cvy_job_rows(pool, s->name, &rows));
+        help_of(t, s->name, s->help, rows);
+    }
     for (int i = 0; i < CVY_COUNT(parts); i++)
-        help_of(&t, parts[i].path, parts[i].help, parts[i].rows);
+        help_of(t, parts[i].path, parts[i].help, parts[i].rows);
     const cvy_update_def *mode;
     for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++) {
         char name[48];
         snprintf(name, sizeof name, "update, mode %s", mode->name);
-        help_of(&t, name, mode->summary, mode->options ? mode->options : no_rows);
+        CVY_TRY(cvy_job_update_rows(NULL, pool, mode, &rows, NULL));
+        help_of(t, name, mode->summary, rows);
     }
-    return finish(&t, text_out);
+    return t->status;
+}
+
+/* Makes a text with the rows of a pool. */
+static cvy_status write(cvy_status (*add)(cvy_text *t, cvy_pool *pool), char **text_out)
+{
+    cvy_text t = {0};
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    const cvy_status status = add(&t, pool);
+    cvy_pool_destroy(&pool);
+    if (t.status == CVY_OK)
+        t.status = status;
+    return cvy_text_take(&t, text_out);
+}
+
+cvy_status cvy_job_help(char **text_out)
+{
+    return write(add_help, text_out);
 }
 
 /* ---- the page ---- */
@@ -74,7 +84,7 @@ cvy_status cvy_job_help(char **text_out)
 static const char introduction[] =
     "# The job file\n"
     "\n"
-    "<!-- Written by `test_job --write` from the tables in src/job/job_table.c; change those. -->\n"
+    "<!-- Written by `test_job --write` from src/job/job_table.c and src/program/program_options.c; change those. -->\n"
     "\n"
     "A run is described by one YAML file:\n"
     "\n"
@@ -116,13 +126,18 @@ static void add_row(cvy_text *t, const cvy_option *row)
     static const char *const types[] = {
         [CVY_TYPE_INT] = "integer",   [CVY_TYPE_REAL] = "number", [CVY_TYPE_BOOL] = "true or false",
         [CVY_TYPE_CHOICE] = "word",   [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",
-        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "any",
+        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "any",    [CVY_TYPE_DTYPE] = "word",
+        [CVY_TYPE_WORD] = "word",     [CVY_TYPE_NAMES] = "names", [CVY_TYPE_INT3] = "integers",
     };
+    cvy_text valid = {0};
     cvy_text_add(t, "| `%s` | %s", row->name, types[row->type]);
     if (row->unit[0])
         cvy_text_add(t, ", %s", row->unit);
     cvy_text_add(t, " | ");
-    add_cell(t, row->valid);
+    cvy_option_print_valid(row, &valid);
+    add_cell(t, valid.data ? valid.data : "");
+    t->status = t->status == CVY_OK ? valid.status : t->status;
+    cvy_text_free(&valid);
     cvy_text_add(t, " | %s", !row->fallback ? "required" : row->fallback[0] ? "`" : "");
     if (row->fallback && row->fallback[0])
         cvy_text_add(t, "%s`", row->fallback);
@@ -138,39 +153,49 @@ static void add_table(cvy_text *t, const cvy_option *rows)
         add_row(t, rows);
 }
 
-static void add_modes(cvy_text *t)
+static cvy_status add_modes(cvy_text *t, cvy_pool *pool)
 {
+    const cvy_option *rows = NULL;
     cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to use which: "
                     "[update-modes.md](../guide/update-modes.md).\n\n");
     const cvy_update_def *mode;
     for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++)
         cvy_text_add(t, "- `%s`: %s\n", mode->name, mode->summary);
     for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++) {
-        if (!mode->options)
+        CVY_TRY(cvy_job_update_rows(NULL, pool, mode, &rows, NULL));
+        if (!rows->name)
             continue;
         cvy_text_add(t, "\nWith `mode: %s`:\n", mode->name);
-        add_table(t, mode->options);
+        add_table(t, rows);
     }
+    return CVY_OK;
 }
 
-cvy_status cvy_job_manual(char **text_out)
+static cvy_status add_manual(cvy_text *t, cvy_pool *pool)
 {
-    cvy_text t = {0};
-    cvy_text_add(&t, "%s\n## At the top\n", introduction);
-    add_table(&t, cvy_job_top_rows);
-    add_modes(&t);
+    const cvy_option *rows = NULL;
+    cvy_text_add(t, "%s\n## At the top\n", introduction);
+    CVY_TRY(cvy_job_rows(pool, "", &rows));
+    add_table(t, rows);
+    CVY_TRY(add_modes(t, pool));
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
-        cvy_text_add(&t, "\n## `%s`: %s\n", s->name, s->help);
-        add_table(&t, s->rows);
+        cvy_text_add(t, "\n## `%s`: %s\n", s->name, s->help);
+        CVY_TRY(cvy_job_rows(pool, s->name, &rows));
+        add_table(t, rows);
         for (int i = 0; i < CVY_COUNT(parts); i++) {
             const size_t length = strlen(s->name);
             if (strncmp(parts[i].path, s->name, length) != 0 || parts[i].path[length] != '.')
                 continue;
-            cvy_text_add(&t, "\n### `%s`: %s\n", parts[i].path, parts[i].help);
-            add_table(&t, parts[i].rows);
+            cvy_text_add(t, "\n### `%s`: %s\n", parts[i].path, parts[i].help);
+            add_table(t, parts[i].rows);
             if (parts[i].others)
-                cvy_text_add(&t, "\nOther keys are %s.\n", parts[i].others);
+                cvy_text_add(t, "\nOther keys are %s.\n", parts[i].others);
         }
     }
-    return finish(&t, text_out);
+    return t->status;
+}
+
+cvy_status cvy_job_manual(char **text_out)
+{
+    return write(add_manual, text_out);
 }

@@ -63,28 +63,24 @@ static int gives(const cvy_tree *map, const char *key)
 
 cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
 {
-    const struct cvy_job_comm *c = &job->comm;
-    const char *algorithm = c->algorithm && strcmp(c->algorithm, "auto") != 0 ? c->algorithm : NULL;
+    const cvy_program_opts *o = &job->program;
+    const char *algorithm = o->reduce && strcmp(o->reduce, "auto") != 0 ? o->reduce : NULL;
     const struct cvy_job_data *d = &job->data;
     const struct cvy_job_train *t = &job->train;
-    const int by_clock = job->plan.kernels.by_clock;
+    const int by_clock = cvy_job_kernels(job).by_clock, rounds = o->reduce_wire != CVY_DTYPE_F32;
     const int no_decay = !decays(job);
     const char *algorithm_idle = by_mode(job, "reduce", algorithm),
-               *wire_idle = by_mode(job, "reduce_wire", c->wire ? "bf16" : NULL);
+               *wire_idle = by_mode(job, "reduce_wire", rounds ? "bf16" : NULL);
     const struct {
         int idle;
         const char *section, *key, *why;
     } keys[] = {
-        {!by_clock && job->plan.clock_scale != 1, "plan", "clock_scale", "needs plan.kernels: clock"},
-        {!by_clock && job->plan.clock_noise != 0, "plan", "clock_noise", "needs plan.kernels: clock"},
-        {!job->deterministic && job->deterministic_shards != 8, NULL, "deterministic_shards",
-         "needs deterministic: true"},
-        {job->parallel.interleave > 1 && job->parallel.pipeline == 1, "parallel", "interleave",
-         "needs parallel.pipeline of at least 2"},
-        {job->parallel.first_layers && job->parallel.pipeline == 1, "parallel", "first_layers",
-         "needs parallel.pipeline of at least 2"},
-        {job->parallel.tensor_layers && job->parallel.tensor == 1, "parallel", "tensor_layers",
-         "needs parallel.tensor of at least 2"},
+        {!by_clock && o->clock_scale != 1, "plan", "clock_scale", "needs plan.kernels: clock"},
+        {!by_clock && o->clock_noise != 0, "plan", "clock_noise", "needs plan.kernels: clock"},
+        {!job->deterministic && o->shards != 8, NULL, "deterministic_shards", "needs deterministic: true"},
+        {o->interleave > 1 && o->pipeline == 1, "parallel", "interleave", "needs parallel.pipeline of at least 2"},
+        {o->first_layers && o->pipeline == 1, "parallel", "first_layers", "needs parallel.pipeline of at least 2"},
+        {o->tensor_layers && o->tensor == 1, "parallel", "tensor_layers", "needs parallel.tensor of at least 2"},
         {job->train.validate_every > 0 && !job->data.val && !job->data.test, "train", "validate_every",
          "needs data.val"},
         {d->cache_limit > 0 && d->cache == 0, "data", "cache_limit", "needs data.cache"},
@@ -98,12 +94,12 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
          "needs a warmup"},
         {algorithm_idle != NULL, "comm", "algorithm", algorithm_idle},
         {wire_idle != NULL, "comm", "wire", wire_idle},
-        {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",
+        {rounds && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",
          "applies to convoy's own algorithms, but with comm.algorithm: library the MPI library sends gradients "
          "unchanged"},
         {job->log.tensorboard_histograms > 0 && !job->log.tensorboard, "log", "tensorboard_histograms",
          "needs log.tensorboard"},
-        {c->forward && c->blocking, "comm", "overlap",
+        {o->overlap == CVY_OVERLAP_FORWARD && o->reduce_blocking, "comm", "overlap",
          "hides nothing with comm.blocking: true, which waits for each all-reduce where it starts"},
     };
     for (int i = 0; i < CVY_COUNT(keys); i++) {

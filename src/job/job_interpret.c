@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text/base_table.h"
-#include "comm/comm_allreduce.h"
 #include "comm/comm_grid.h"
 #include "job/job_table.h"
 
@@ -16,21 +15,13 @@
 
 void cvy_job_grid(const cvy_job *job, int64_t *length_out)
 {
-    const struct cvy_job_parallel *p = &job->parallel;
+    const cvy_program_opts *o = &job->program;
     for (int a = 0; a < CVY_AXES; a++)
         length_out[a] = 1;
-    length_out[CVY_AXIS_PIPELINE] = p->pipeline;
-    length_out[CVY_AXIS_TENSOR] = p->tensor;
-    for (int i = 0; i < p->spatial.count && CVY_AXIS_SPACE0 + i < CVY_AXES; i++)
-        length_out[CVY_AXIS_SPACE0 + i] = p->spatial.at[i];
-}
-
-static cvy_status interpret_parallel(const cvy_job *job)
-{
-    CVY_CHECK(job->parallel.spatial.count <= CVY_AXES - CVY_AXIS_SPACE0, CVY_E_CONFIG,
-              "%s: parallel.spatial has %d numbers, expected at most %d: samples have at most three spatial dimensions",
-              cvy_job_where(job, "parallel", "spatial"), job->parallel.spatial.count, CVY_AXES - CVY_AXIS_SPACE0);
-    return CVY_OK;
+    length_out[CVY_AXIS_PIPELINE] = o->pipeline;
+    length_out[CVY_AXIS_TENSOR] = o->tensor;
+    for (int i = 0; i < CVY_COUNT(o->spatial) && CVY_AXIS_SPACE0 + i < CVY_AXES; i++)
+        length_out[CVY_AXIS_SPACE0 + i] = CVY_MAX(o->spatial[i], 1);
 }
 
 /* ---- durations ---- */
@@ -165,7 +156,6 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(check_source("train", d->train));
     CVY_TRY(check_source("val", d->val));
     CVY_TRY(check_source("test", d->test));
-    CVY_TRY(interpret_parallel(job));
     CVY_TRY(interpret_shuffle(job));
     CVY_TRY(interpret_threads(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
@@ -173,74 +163,6 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(cvy_job_interpret_normalize(job));
     CVY_TRY(cvy_job_interpret_split(job));
     return interpret_sandbox(job);
-}
-
-/* ---- comm ---- */
-
-static cvy_status interpret_comm(cvy_job *job)
-{
-    struct cvy_job_comm *c = &job->comm;
-    const char *overlap = cvy_bool_word(c->overlap_text ? c->overlap_text : "");
-    c->forward = strcmp(overlap, "forward") == 0;
-    c->overlap = c->forward || strcmp(overlap, "true") == 0;
-    CVY_CHECK(c->overlap || strcmp(overlap, "false") == 0, CVY_E_CONFIG,
-              "%s: comm.overlap is \"%s\", expected true, false or forward", cvy_job_where(job, "comm", "overlap"),
-              overlap);
-    const char *text = c->bucket_text ? c->bucket_text : "";
-    CVY_CHECK(
-        strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0),
-        CVY_E_CONFIG,
-        "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB (KiB, MiB, GiB or TiB)",
-        cvy_job_where(job, "comm", "bucket"), text);
-    if (cvy_allreduce_check_name(c->algorithm) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.algorithm", cvy_job_where(job, "comm", "algorithm"));
-    cvy_progress_by progress;
-    if (cvy_progress_parse(c->progress, &progress) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.progress", cvy_job_where(job, "comm", "progress"));
-    return CVY_OK;
-}
-
-/* ---- plan ---- */
-
-static cvy_status interpret_plan(cvy_job *job)
-{
-    struct cvy_job_plan *p = &job->plan;
-    const cvy_tree *off = p->passes_off_tree;
-    const cvy_status kernels = cvy_kernels_parse(p->kernels_text, &p->kernels);
-    if (kernels != CVY_OK)
-        return cvy_error_prefix(kernels, "%s: plan.kernels", cvy_job_where(job, "plan", "kernels"));
-    if (!off)
-        return CVY_OK;
-    CVY_CHECK(off->kind != CVY_TREE_MAP, CVY_E_CONFIG,
-              "%s: plan.passes_off is a map, expected a list of passes, or all", cvy_tree_where(off));
-    const int is_list = off->kind == CVY_TREE_LIST;
-    if (!is_list && strcmp(off->text, "all") == 0) {
-        p->passes_all_off = 1;
-        return CVY_OK;
-    }
-    const int count = is_list ? off->count : 1;
-    CVY_TRY(cvy_pool_alloc(job->pool, (size_t)count * sizeof *p->pass_off, &p->pass_off));
-    for (int i = 0; i < count; i++) {
-        const cvy_tree *word = is_list ? off->child[i] : off;
-        CVY_CHECK(word->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: plan.passes_off: expected the name of a pass",
-                  cvy_tree_where(word));
-        p->pass_off[p->npass_off++] = word->text;
-    }
-    return CVY_OK;
-}
-
-static cvy_status interpret_layers(cvy_job *job)
-{
-    struct cvy_job_parallel *p = &job->parallel;
-    static const cvy_job_names first = {.key = "parallel.first_layers", .example = "[conv3, fc]"},
-                               split = {.key = "parallel.tensor_layers", .example = "[fc1, fc2]"};
-    const cvy_tree *tensor = p->tensor_layers_tree;
-    CVY_TRY(cvy_job_join_names(job, p->first_layers_tree, &first, &p->first_layers));
-    if (tensor && tensor->text && (strcmp(tensor->text, "all") == 0 || strcmp(tensor->text, "auto") == 0))
-        p->tensor_layers = tensor->text;
-    else
-        CVY_TRY(cvy_job_join_names(job, tensor, &split, &p->tensor_layers));
-    return CVY_OK;
 }
 
 static cvy_status check_model(const cvy_job *job)
@@ -258,10 +180,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_data(job));
     CVY_TRY(cvy_job_interpret_train(job));
     CVY_TRY(interpret_checkpoint(job));
-    CVY_TRY(cvy_job_interpret_batch_norm(job));
-    CVY_TRY(interpret_plan(job));
-    CVY_TRY(interpret_layers(job));
-    CVY_TRY(interpret_comm(job));
+    CVY_TRY(cvy_job_interpret_program(job));
     CVY_TRY(cvy_job_interpret_update(job));
     CVY_TRY(interpret_watchdog(job));
     CVY_TRY(interpret_log(job));

@@ -78,16 +78,19 @@ static cvy_status parse_sections(cvy_job *job, const cvy_tree *root)
 {
     enum { SECTION_MAX = 16 };
     const char *names[SECTION_MAX + 1] = {0};
+    const cvy_option *rows = NULL;
     for (int i = 0; cvy_job_sections[i].name; i++) {
         CVY_EXPECT(i < SECTION_MAX);
         names[i] = cvy_job_sections[i].name;
     }
-    CVY_TRY(cvy_options_parse(job->pool, "job", cvy_job_top_rows, root, names, job, 0));
+    CVY_TRY(cvy_job_rows(job->pool, "", &rows));
+    CVY_TRY(cvy_options_parse(job->pool, "job", rows, root, names, job, 0));
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
         cvy_tree *map = cvy_tree_get(root, s->name);
         if (cvy_tree_is_null(map))
             CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
-        CVY_TRY(cvy_options_parse(job->pool, s->name, s->rows, map, NULL, (char *)job + s->offset, s->size));
+        CVY_TRY(cvy_job_rows(job->pool, s->name, &rows));
+        CVY_TRY(cvy_options_parse(job->pool, s->name, rows, map, NULL, job, 0));
     }
     return CVY_OK;
 }
@@ -182,6 +185,7 @@ static cvy_status parse(const char *file, const char *text, const char *const *s
     CVY_TRY_OUT(cvy_pool_strdup(job->pool, file, &copy));
     job->file = copy;
     job->is_file = !text;
+    job->program.size = sizeof job->program;
     CVY_TRY_OUT(parse_tree(job->pool, file, text, &root));
     CVY_TRY_OUT(fill(job, root, sets, nsets));
     *out = job;

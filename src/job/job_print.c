@@ -13,15 +13,18 @@
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out)
 {
     cvy_tree *root = NULL;
+    const cvy_option *rows = NULL;
     cvy_job top = *job;
     top.name = whole ? job->name : NULL;
     top.libraries = whole ? job->libraries : NULL; /* nodes may have copies in other places; contents are compared */
-    CVY_TRY(cvy_options_tree(pool, cvy_job_top_rows, &top, &root));
+    CVY_TRY(cvy_job_rows(pool, "", &rows));
+    CVY_TRY(cvy_options_tree(pool, rows, &top, &root));
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
         cvy_tree *section = NULL;
         if (!whole && strcmp(s->name, "log") == 0)
             continue;
-        CVY_TRY(cvy_options_tree(pool, s->rows, (const char *)job + s->offset, &section));
+        CVY_TRY(cvy_job_rows(pool, s->name, &rows));
+        CVY_TRY(cvy_options_tree(pool, rows, job, &section));
         CVY_TRY(cvy_tree_set(pool, root, s->name, section));
     }
     *out = root;
@@ -45,33 +48,30 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out)
     return print(job, 1, text_out);
 }
 
-/* Whether the job file has this key, which may be without a value: "data.test", or "model" at the top. If it does not,
- * hint_out names the nearest key of the same section, if there is one. */
-static int is_key(const char *key, cvy_name_hint *hint_out)
+/* Checks that the job file has this key, which may be without a value: "data.test", or "model" at the top. */
+static cvy_status check_key(cvy_pool *pool, const char *key)
 {
     enum { KEYS_MAX = 64 };
     const char *dot = strchr(key, '.'), *name = dot ? dot + 1 : key, *names[KEYS_MAX];
-    const cvy_option *rows = dot ? NULL : cvy_job_top_rows;
+    const cvy_option *rows = NULL;
+    char section[32];
     int count = 0;
-    for (const cvy_job_section *s = cvy_job_sections; dot && s->name; s++)
-        if (strlen(s->name) == (size_t)(dot - key) && strncmp(s->name, key, (size_t)(dot - key)) == 0)
-            rows = s->rows;
-    for (; rows && rows->name && count < KEYS_MAX; rows++) {
+    snprintf(section, sizeof section, "%.*s", dot ? (int)(dot - key) : 0, key);
+    CVY_TRY(cvy_job_rows(pool, section, &rows));
+    for (; rows->name && count < KEYS_MAX; rows++) {
         if (strcmp(rows->name, name) == 0)
-            return 1;
+            return CVY_OK;
         names[count++] = rows->name;
     }
-    *hint_out = cvy_hint_name('"', name, names, count);
-    return 0;
+    return cvy_error_set(CVY_E_ARGUMENT, "a job has no key \"%s\"%s", key, cvy_hint_name('"', name, names, count).text);
 }
 
-static cvy_status print_key(const cvy_tree *root, const char *key, char **text_out)
+static cvy_status print_key(cvy_pool *pool, const cvy_tree *root, const char *key, char **text_out)
 {
-    cvy_name_hint hint = {0};
     const cvy_tree *node = cvy_tree_at(root, key);
     if (node)
         return cvy_tree_print_line(node, text_out);
-    CVY_CHECK(is_key(key, &hint), CVY_E_ARGUMENT, "a job has no key \"%s\"%s", key, hint.text);
+    CVY_TRY(check_key(pool, key));
     return cvy_mem_strdup("null", text_out);
 }
 
@@ -83,7 +83,7 @@ cvy_status cvy_job_value(const cvy_job *job, const char *key, char **text_out)
     CVY_TRY(cvy_pool_create(&pool));
     cvy_status status = cvy_job_tree(job, pool, 1, &root);
     if (status == CVY_OK)
-        status = print_key(root, key, text_out);
+        status = print_key(pool, root, key, text_out);
     cvy_pool_destroy(&pool);
     return status;
 }

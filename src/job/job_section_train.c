@@ -332,9 +332,6 @@ static cvy_status check_extent(cvy_job *job)
     const int64_t batch = CVY_MAX(t->batch, t->batch_per_rank);
     CVY_CHECK(t->accumulate <= batch, CVY_E_CONFIG, "%s: train.accumulate is %lld, expected at most the batch, %lld",
               cvy_job_where(job, "train", "accumulate"), (long long)t->accumulate, (long long)batch);
-    static const cvy_dtype dtypes[] = {
-        [CVY_TRAIN_F32] = CVY_DTYPE_F32, [CVY_TRAIN_F64] = CVY_DTYPE_F64, [CVY_TRAIN_BF16] = CVY_DTYPE_BF16};
-    t->dtype = dtypes[t->dtype_word];
     return CVY_OK;
 }
 

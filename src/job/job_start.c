@@ -1,13 +1,11 @@
 /*
- * job_start.c: interprets what a run starts from and what it keeps of that: train.init and the section batch_norm.
+ * job_start.c: interprets what a run starts from: train.init.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <string.h>
 
 #include "job/job_table.h"
-
-/* ---- train.init ---- */
 
 /* Reads a text or a list of texts. */
 static cvy_status read_skip(cvy_job *job, struct cvy_job_init *init)
@@ -67,36 +65,4 @@ cvy_status cvy_job_interpret_init(cvy_job *job)
     CVY_TRY(cvy_options_parse(job->pool, "train.init", cvy_job_init_rows, tree, NULL, init, sizeof *init));
     CVY_TRY(read_rename(job, init));
     return read_skip(job, init);
-}
-
-/* ---- batch_norm ---- */
-
-static cvy_status interpret_frozen(cvy_job *job)
-{
-    static const cvy_job_names names = {.key = "batch_norm.frozen", .example = "[layer1.*]", .may_be_one = 1};
-    struct cvy_job_batch_norm *b = &job->batch_norm;
-    const cvy_tree *tree = b->frozen_tree;
-    int is_on = 0;
-    if (cvy_tree_is_null(tree) || (tree->kind == CVY_TREE_LIST && tree->count == 0))
-        return CVY_OK;
-    if (tree->kind == CVY_TREE_SCALAR && !tree->quoted && cvy_tree_bool(tree, &is_on) == CVY_OK) {
-        b->frozen = is_on ? "*" : NULL;
-        return CVY_OK;
-    }
-    return cvy_job_join_names(job, tree, &names, &b->frozen);
-}
-
-cvy_status cvy_job_interpret_batch_norm(cvy_job *job)
-{
-    struct cvy_job_batch_norm *b = &job->batch_norm;
-    if (strcmp(b->group_text, "batch") == 0)
-        b->group_by = CVY_NORM_GROUP_BATCH;
-    else if (strcmp(b->group_text, "rank") == 0)
-        b->group_by = CVY_NORM_GROUP_RANK;
-    else if (strcmp(b->group_text, "shard") == 0)
-        b->group_by = CVY_NORM_GROUP_SHARD;
-    else if (cvy_text_int(b->group_text, &b->group) != CVY_OK || b->group < 1)
-        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank, or shard",
-                 cvy_job_where(job, "batch_norm", "group"), b->group_text);
-    return interpret_frozen(job);
 }

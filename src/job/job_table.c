@@ -1,12 +1,18 @@
 /*
- * job_table.c: the option tables: one row for each key of the job file.
+ * job_table.c: the option tables: one row for each key of the job file. Keys that are options of a program have their
+ * rows in program/program_options.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "job/job_table.h"
 
-#define DATA(field) CVY_FIELD(cvy_job_data, field)
-#define TRAIN(field) CVY_FIELD(cvy_job_train, field)
+/* Where the options of the program that belong to the section stand among its rows. */
+#define PROGRAM_ROWS                                                                                                   \
+    {                                                                                                                  \
+        "", CVY_TYPE_TREE, 0, "", "", "", ""                                                                           \
+    }
+#define DATA(field) offsetof(cvy_job, data.field)
+#define TRAIN(field) offsetof(cvy_job, train.field)
 
 const cvy_option cvy_job_top_rows[] = {
     {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job, name), "", "", "",
@@ -20,9 +26,7 @@ const cvy_option cvy_job_top_rows[] = {
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
      "the same bits on any number of ranks and threads, and with any MPI library; docs/internals/determinism.md says "
      "what it costs"},
-    {"deterministic_shards", CVY_TYPE_INT, CVY_FIELD(cvy_job, deterministic_shards), "8", "1..4096", "",
-     "with deterministic, the number of parts in which a step is computed on any number of ranks: a power of two, at "
-     "least the number of ranks; another number gives other bits"},
+    PROGRAM_ROWS,
     {"update", CVY_TYPE_TREE, CVY_FIELD(cvy_job, update_tree), "sync", "", "",
      "how ranks update the weights: sync (all together, every step), or another mode by name or as a map, see below"},
     {0},
@@ -90,12 +94,7 @@ static const cvy_option train_rows[] = {
     {"epochs", CVY_TYPE_REAL, TRAIN(epochs), "", ">0", "",
      "passes over the training data; 1 if neither this nor steps is given"},
     {"steps", CVY_TYPE_INT, TRAIN(steps), "", "1..", "", "updates of the weights, instead of `epochs`"},
-    {"seed", CVY_TYPE_INT, TRAIN(seed), "1", "0..", "", "seed of all random numbers"},
-    {"dtype", CVY_TYPE_CHOICE, TRAIN(dtype_word), "f32", "f32|f64|bf16", "",
-     "type of activations; bf16 keeps weights, sums and statistics in f32, and is faster than f32 with AMX or "
-     "AVX512_BF16; other CPUs compute in f32, so it saves memory but little time; f64 is slow and for checks"},
-    {"precise", CVY_TYPE_BOOL, TRAIN(precise), "false", "", "",
-     "use no algorithm that rounds more than a plain sum does: no Winograd convolutions"},
+    PROGRAM_ROWS,
     {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "sgd", "", "", "a name or a map, see below"},
     {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "",
      "how the learning rate changes: a name or a map {name: ..., warmup: ..., options}"},
@@ -220,148 +219,62 @@ const cvy_option cvy_job_init_rows[] = {
 };
 
 static const cvy_option checkpoint_rows[] = {
-    {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "",
+    {"every", CVY_TYPE_STRING, offsetof(cvy_job, checkpoint.every_text), "1 epoch", "", "",
      "how often to save: N steps, samples, epochs, s, min or h"},
-    {"keep", CVY_TYPE_INT, CVY_FIELD(cvy_job_checkpoint, keep), "2", "1..", "",
+    {"keep", CVY_TYPE_INT, offsetof(cvy_job, checkpoint.keep), "2", "1..", "",
      "how many of the newest checkpoints are kept, besides the best one"},
-    {"background", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_checkpoint, background), "true", "", "",
+    {"background", CVY_TYPE_BOOL, offsetof(cvy_job, checkpoint.background), "true", "", "",
      "write a save from a copy while training continues; false: training waits, and needs no memory for the copy"},
-    {"best", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, best), "", "", "",
+    {"best", CVY_TYPE_STRING, offsetof(cvy_job, checkpoint.best), "", "", "",
      "metric on the validation data; its best checkpoint is kept, and `test` and `predict` use it"},
     {0},
 };
 
-static const cvy_option batch_norm_rows[] = {
-    {"group", CVY_TYPE_STRING, CVY_FIELD(cvy_job_batch_norm, group_text), "32", "", "samples",
-     "samples that share their statistics: at most this number; batch, the whole global batch; rank (results then "
-     "depend on the number of ranks); or, with deterministic, shard, which is the default there; samples of weight 0 "
-     "do not count"},
-    {"frozen", CVY_TYPE_TREE, CVY_FIELD(cvy_job_batch_norm, frozen_tree), "", "", "",
-     "layers that normalise by their running statistics in training too, and do not change them: true for all, or "
-     "patterns of layer names, such as [block1_*, conv1_bn]; their scales and shifts are trained unless train.groups "
-     "freezes them"},
-    {0},
-};
-
-static const cvy_option plan_rows[] = {
-    {"passes_off", CVY_TYPE_TREE, CVY_FIELD(cvy_job_plan, passes_off_tree), "", "", "",
-     "list of optimising passes to turn off, or all"},
-    {"kernels", CVY_TYPE_STRING, CVY_FIELD(cvy_job_plan, kernels_text), "auto", "", "",
-     "which kernels may be used: auto (all), direct (all except Winograd), native (convoy's own), onednn (oneDNN's), "
-     "both in order of preference (onednn, native), or reference (the operators' own, which also run what the chosen "
-     "ones cannot); clock (for `convoy bench`): a step only waits for the measured times of its kernels"},
-    {"clock_scale", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_scale), "1", ">0", "",
-     "with kernels: clock, a factor on all times"},
-    {"clock_noise", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_noise), "0", "0.. <1", "",
-     "with kernels: clock, how much the times of a step vary by rank and step: the standard deviation as a share, such "
-     "as 0.005"},
-    {"planning", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, planning), "estimate", "estimate|measure|patient", "",
-     "how a kernel is chosen for each node: by preference and known times, by timing the plausible ones, or by timing "
-     "all"},
-    {"wisdom", CVY_TYPE_STRING, CVY_FIELD(cvy_job_plan, wisdom), "", "", "",
-     "file of measured times, or off; by default that of the environment's CONVOY_WISDOM, otherwise one for this "
-     "machine in ~/.cache/convoy"},
-    {"memory_limit", CVY_TYPE_INT, CVY_FIELD(cvy_job_plan, memory_limit), "0", "0..", "bytes",
-     "tensor memory that a rank may use, such as 8 GiB; a plan that needs more recomputes values in the backward pass, "
-     "with as little work as it takes; 0 is no limit"},
-    {0},
-};
-
-static const cvy_option comm_rows[] = {
-    {"bucket", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, bucket_text), "auto", "", "bytes",
-     "gradients are reduced in buckets of about this size, such as 4 MiB; auto: by the cost of an all-reduce on this "
-     "network"},
-    {"overlap", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, overlap_text), "true", "true|false|forward", "",
-     "reduce during the backward pass; forward: also during the next step's forward pass, with each update just before "
-     "it is needed"},
-    {"blocking", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, blocking), "false", "", "",
-     "for comparison: wait for each reduction where it starts"},
-    {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
-     "algorithm of the all-reduce: auto, library (MPI_Iallreduce), ring, halving or doubling "
-     "(docs/internals/reductions.md)"},
-    {"progress", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, progress), "poll", "", "",
-     "what makes reductions progress while kernels run: poll (the rank itself, whenever a kernel ends) or thread "
-     "(a progress thread, which needs a core)"},
-    {"wire", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_comm, wire), "f32", "f32|bf16", "",
-     "type of gradients in messages between nodes; bf16: half the bytes, rounded"},
-    {"node_memory", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, node_memory), "true", "", "",
-     "ranks of a node reduce in shared memory; if false, by messages as between nodes"},
-    {0},
-};
+static const cvy_option program_rows[] = {PROGRAM_ROWS, {0}};
 
 static const cvy_option parallel_rows[] = {
-    {"strategy", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_parallel, strategy), "data", "data|auto", "",
+    {"strategy", CVY_TYPE_CHOICE, offsetof(cvy_job, parallel.strategy), "data", "data|auto", "",
      "data: the batch is split over the ranks, and what the keys below say. auto: the fastest grid of ranks, as "
      "`convoy "
      "plan --ranks` finds it, in place of pipeline, tensor, spatial and interleave, and of `train.accumulate` if that "
      "is "
      "not given. `parallel: auto` is short for it"},
-    {"pipeline", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, pipeline), "1", "1..", "",
-     "stages of a pipeline, into which the layers are cut: the number of ranks is a multiple, and a rank holds one "
-     "stage. "
-     "Ranks with the same stage share the batch. Give `train.accumulate` several micro-batches for each stage"},
-    {"order", CVY_TYPE_STRING, CVY_FIELD(cvy_job_parallel, order), "1f1b", "", "",
-     "with pipeline, in which order a stage runs micro-batches: 1f1b (fewest activations) or gpipe (all forward "
-     "first)"},
-    {"tensor", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, tensor), "1", "1..", "",
-     "ranks that share the channels of layers with weights"},
-    {"tensor_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, tensor_layers_tree), "", "", "",
-     "with tensor, which layers are split by channels: all, a list such as [fc6, fc7, fc8], or auto, which takes the "
-     "last "
-     "ones, as many as make ranks exchange the fewest bytes. Ranks share the samples of all other layers, as on the "
-     "data axis"},
-    {"spatial", CVY_TYPE_INTS, CVY_FIELD(cvy_job_parallel, spatial), "", "1..", "",
-     "ranks that share each spatial dimension of a sample, in its order: [2, 2] cuts images into four parts. The "
-     "number of ranks is a multiple of the product of pipeline, tensor and spatial; the rest shares the batch"},
-    {"interleave", CVY_TYPE_INT, CVY_FIELD(cvy_job_parallel, interleave), "1", "1..1000", "",
-     "with pipeline, stages of each rank: with 2, the layers are cut into twice as many stages, and of P ranks rank r "
-     "has the stages r and r + P: less idle time and more messages"},
-    {"first_layers", CVY_TYPE_TREE, CVY_FIELD(cvy_job_parallel, first_layers_tree), "", "", "",
-     "with pipeline, a list of the layers with which the stages begin, the first layer of the network included, such "
-     "as "
-     "[conv1, conv3, fc]; without it the layers are cut into stages of equal time, with those that have a `stage: N` "
-     "on "
-     "theirs"},
+    PROGRAM_ROWS,
     {0},
 };
 
 static const cvy_option watchdog_rows[] = {
-    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "10 min", "", "",
+    {"timeout", CVY_TYPE_STRING, offsetof(cvy_job, watchdog.timeout_text), "10 min", "", "",
      "a step that takes longer ends the run, and the message names the rank and node that it waits for, up to half a "
      "minute later; six times as long before the first step, and if training waits for a checkpoint: N s, min or h; 0 "
      "s is off"},
-    {"replicas", CVY_TYPE_INT, CVY_FIELD(cvy_job_watchdog, replicas), "100", "0..", "",
+    {"replicas", CVY_TYPE_INT, offsetof(cvy_job, watchdog.replicas), "100", "0..", "",
      "ranks compare the hashes of their weights after this many steps; 0: never"},
     {0},
 };
 
 static const cvy_option log_rows[] = {
-    {"every", CVY_TYPE_INT, CVY_FIELD(cvy_job_log, every), "50", "1..", "steps",
+    {"every", CVY_TYPE_INT, offsetof(cvy_job, log.every), "50", "1..", "steps",
      "how often a line is written to metrics.jsonl"},
-    {"trace", CVY_TYPE_STRING, CVY_FIELD(cvy_job_log, trace), "", "", "",
+    {"trace", CVY_TYPE_STRING, offsetof(cvy_job, log.trace), "", "", "",
      "file for a trace of steps, for chrome://tracing and Perfetto"},
-    {"tensorboard", CVY_TYPE_STRING, CVY_FIELD(cvy_job_log, tensorboard), "", "", "",
+    {"tensorboard", CVY_TYPE_STRING, offsetof(cvy_job, log.tensorboard), "", "", "",
      "folder in which TensorBoard finds the run while it goes on: its event files are in a folder with the name of the "
      "run folder; the numbers of metrics.jsonl and the graph of the network; needs protobuf-c"},
-    {"tensorboard_histograms", CVY_TYPE_INT, CVY_FIELD(cvy_job_log, tensorboard_histograms), "0", "0..", "epochs",
+    {"tensorboard_histograms", CVY_TYPE_INT, offsetof(cvy_job, log.tensorboard_histograms), "0", "0..", "epochs",
      "how often histograms of the weights are added to the event files; 0: never"},
     {0},
 };
 
-#define SECTION(key, help, table)                                                                                      \
-    {                                                                                                                  \
-#key, help, table, offsetof(cvy_job, key), sizeof(((cvy_job *)0)->key)                                         \
-    }
-
 const cvy_job_section cvy_job_sections[] = {
-    SECTION(data, "data sets, augmentation and loading", data_rows),
-    SECTION(train, "batch, optimiser, loss and metrics", train_rows),
-    SECTION(checkpoint, "what is saved", checkpoint_rows),
-    SECTION(batch_norm, "statistics of batch normalisation", batch_norm_rows),
-    SECTION(plan, "kernels, planning and memory", plan_rows),
-    SECTION(comm, "communication between ranks", comm_rows),
-    SECTION(parallel, "how the work is split", parallel_rows),
-    SECTION(watchdog, "what ends a run that hangs", watchdog_rows),
-    SECTION(log, "logs and traces", log_rows),
+    {"data", "data sets, augmentation and loading", data_rows},
+    {"train", "batch, optimiser, loss and metrics", train_rows},
+    {"checkpoint", "what is saved", checkpoint_rows},
+    {"batch_norm", "statistics of batch normalisation", program_rows},
+    {"plan", "kernels, planning and memory", program_rows},
+    {"comm", "communication between ranks", program_rows},
+    {"parallel", "how the work is split", parallel_rows},
+    {"watchdog", "what ends a run that hangs", watchdog_rows},
+    {"log", "logs and traces", log_rows},
     {0},
 };

@@ -13,13 +13,20 @@
 typedef struct cvy_job_section {
     const char *name; /* the section's key; NULL ends the table */
     const char *help;
-    const cvy_option *rows;
-    size_t offset, size; /* bytes from the start of cvy_job; bytes of the section */
+    const cvy_option *own; /* rows with offsets in cvy_job, without those of the program; see cvy_job_rows() */
 } cvy_job_section;
 
 extern const cvy_job_section cvy_job_sections[];
 
-extern const cvy_option cvy_job_top_rows[]; /* keys that are not sections */
+extern const cvy_option cvy_job_top_rows[]; /* of keys that are not sections; without those of the program */
+
+/* The rows of a section with those of the program's options among them, all with offsets in cvy_job. section "": at the
+ * top of the file. */
+cvy_status cvy_job_rows(cvy_pool *pool, const char *section, const cvy_option **out);
+/* The rows of the keys of an update mode, besides `mode`. *fields_out, if it is not NULL, becomes the struct that they
+ * fill: the mode's options, or the job. The list is empty if the mode has none. */
+cvy_status cvy_job_update_rows(cvy_job *job, cvy_pool *pool, const struct cvy_update_def *def, const cvy_option **out,
+                               void **fields_out);
 /* fields of struct cvy_job_optimizer; other keys belong to the optimiser */
 extern const cvy_option cvy_job_optimizer_rows[];
 extern const cvy_option cvy_job_loss_rows[];   /* fields of cvy_job_loss; other keys belong to the loss */
@@ -57,7 +64,8 @@ cvy_status cvy_job_name_metrics(cvy_job *job);
 cvy_status cvy_job_interpret_libraries(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_init(cvy_job *job);
-cvy_status cvy_job_interpret_batch_norm(cvy_job *job);
+/* Checks the texts of the program's options. */
+cvy_status cvy_job_interpret_program(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
 /* Reads data.val if it is a part of data.train (job_split.c), and the keys of such a map. */
 cvy_status cvy_job_interpret_split(cvy_job *job);

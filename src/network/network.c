@@ -236,10 +236,10 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     cvy_program_opts opts;
     const char *outputs = o->outputs;
     int64_t batch = 0;
-    CVY_CHECK(!job->plan.kernels.by_clock, CVY_E_CONFIG,
+    CVY_CHECK(!cvy_job_kernels(job).by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(job, "plan", "kernels"));
-    CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
+    CVY_TRY(cvy_augment_create(job->data.steps, 0, job->program.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
     n->spec.data.target_is_input = cvy_augment_target(n->augment)->is_input;
     CVY_TRY(cvy_job_model(job, n->context, &n->spec.data, CVY_LOSSES_NONE, &n->model));
@@ -249,7 +249,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);
     cvy_job_update_in_sync(job);
-    CVY_TRY(cvy_job_program_opts(job, NULL, &opts));
+    opts = cvy_job_program_opts(job, NULL);
     opts.pipeline = opts.tensor = 1;
     memset(opts.spatial, 0, sizeof opts.spatial);
     opts.planning = "estimate"; /* measuring kernels would take longer than most networks are open */

@@ -209,7 +209,7 @@ static void follow_target(cvy_network_spec *s, const cvy_target_info *target)
 static cvy_status follow_augmentation(cvy_network_spec *s)
 {
     cvy_augment *augment = NULL;
-    CVY_TRY(cvy_augment_create(s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->stored, &augment));
+    CVY_TRY(cvy_augment_create(s->job->data.steps, 0, s->job->program.seed, &s->stored, &augment));
     s->data.field[0].shape = *cvy_augment_shape(augment);
     follow_target(s, cvy_augment_target(augment));
     cvy_augment_destroy(&augment);
@@ -370,7 +370,7 @@ cvy_status cvy_network_spec_of_job(cvy_job **job_take, cvy_network_spec *out)
     cvy_dataset *data = NULL;
     cvy_status status = cvy_pool_create(&s.pool);
     if (status == CVY_OK)
-        status = cvy_dataset_open(s.job->data.train, s.job->data.steps, 0, (uint64_t)s.job->train.seed, &data);
+        status = cvy_dataset_open(s.job->data.train, s.job->data.steps, 0, s.job->program.seed, &data);
     if (status == CVY_OK)
         status = copy_data(&s, data);
     cvy_dataset_destroy(&data);

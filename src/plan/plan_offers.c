@@ -30,7 +30,9 @@ static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *
         int flag;
         switch (row->type) {
         case CVY_TYPE_INT: cvy_hash_add(h, field, sizeof(int64_t)); break;
+        case CVY_TYPE_INT3: cvy_hash_add(h, field, 3 * sizeof(int64_t)); break;
         case CVY_TYPE_BOOL:
+        case CVY_TYPE_DTYPE:
         case CVY_TYPE_CHOICE: cvy_hash_add(h, field, sizeof(int)); break;
         case CVY_TYPE_INTS: cvy_hash_add(h, ints->at, sizeof *ints->at * (size_t)ints->count); break;
         case CVY_TYPE_REAL:
@@ -39,6 +41,8 @@ static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *
             break;
         case CVY_TYPE_REALS: cvy_hash_add(h, field, sizeof(int)); break;
         case CVY_TYPE_STRING:
+        case CVY_TYPE_WORD:
+        case CVY_TYPE_NAMES:
         case CVY_TYPE_TREE: break;
         }
     }

@@ -15,6 +15,7 @@
 #include "base/base_opts.h"
 #include "comm/comm_allreduce.h"
 #include "model/model_closing.h"
+#include "program/program_options.h"
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
@@ -23,9 +24,6 @@
 static cvy_status set_clock(cvy_program *p)
 {
     const cvy_program_opts *o = &p->opts;
-    CVY_CHECK(o->clock_scale >= 0 && o->clock_noise >= 0 && o->clock_noise < 1, CVY_E_CONFIG,
-              "a clock with a scale of %g and noise of %g, expected a scale above 0 and noise from 0 to below 1",
-              o->clock_scale, o->clock_noise);
     CVY_CHECK(!p->kernel.by_clock || o->dtype != CVY_DTYPE_F64, CVY_E_CONFIG,
               "opts.kernels: clock does not support f64, because reference kernels are not measured: use f32 or bf16");
     p->kernel.clock.clock = (cvy_clock){.scale = o->clock_scale > 0 ? o->clock_scale : 1,
@@ -94,37 +92,33 @@ void cvy_program_foresee(cvy_program *p, const int64_t *length)
     memcpy(p->foreseen, length, sizeof p->foreseen);
 }
 
-/* What the functions that read an option later take for granted. */
-static cvy_status check_opts(const cvy_program_opts *o)
+/* Without overlap, the pass of that name is off. */
+static cvy_status turn_overlap_off(cvy_program *p)
 {
-    CVY_CHECK(cvy_dtype_is_real(o->dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
-              cvy_dtype_text(o->dtype));
-    CVY_CHECK(o->reduce_wire == CVY_DTYPE_F32 || o->reduce_wire == CVY_DTYPE_BF16, CVY_E_CONFIG,
-              "opts.reduce_wire is %s, expected f32 or bf16", cvy_dtype_text(o->reduce_wire));
-    CVY_CHECK(o->batch_norm_group >= -2, CVY_E_CONFIG, "opts.batch_norm_group is %lld, expected -2 or more",
-              (long long)o->batch_norm_group);
-    CVY_CHECK(o->bucket_bytes >= 0 && o->memory_limit >= 0, CVY_E_CONFIG,
-              "opts.bucket_bytes is %lld and opts.memory_limit is %lld, expected 0 or more bytes",
-              (long long)o->bucket_bytes, (long long)o->memory_limit);
+    const char *off = p->opts.passes_off;
+    char *both = NULL;
+    if (p->opts.overlap != CVY_OVERLAP_NONE || !cvy_pass_is_on(off, "overlap"))
+        return CVY_OK;
+    CVY_TRY(cvy_pool_printf(p->pool, &both, "%s%soverlap", off ? off : "", off ? ", " : ""));
+    p->opts.passes_off = both;
     return CVY_OK;
 }
 
 static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     CVY_TRY(CVY_OPTS_READ(cvy_program_opts, opts, &p->opts));
-    CVY_TRY(check_opts(&p->opts));
-    CVY_TRY(cvy_passes_check(p->opts.passes_off));
+    CVY_TRY(cvy_program_opts_check(&p->opts));
+    CVY_TRY(turn_overlap_off(p));
     const cvy_status kernels =
         cvy_kernels_parse(p->opts.kernels ? p->opts.kernels : p->context->space.backend->kernels, &p->kernel.allowed);
     if (kernels != CVY_OK)
         return cvy_error_prefix(kernels, "kernels");
     p->kernel.by_clock = p->kernel.allowed.by_clock;
     CVY_TRY(set_clock(p));
-    CVY_TRY(cvy_planning_parse(p->opts.planning, &p->kernel.planning));
+    p->kernel.planning = (cvy_planning)cvy_program_word_index("planning", p->opts.planning);
     const int64_t group = p->opts.batch_norm_group;
-    p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
-    CVY_TRY(cvy_allreduce_check_name(p->opts.reduce));
-    CVY_TRY(cvy_program_read_progress(p));
+    p->bn_group = group == 0 ? 32 : group < -1 ? 0 : group;
+    CVY_TRY(cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress));
     CVY_TRY(cvy_program_open_pipeline(p));
     CVY_TRY(cvy_program_open_update(p));
     CVY_CHECK(cvy_space_is_host(&p->context->space) || p->update.def->any_space, CVY_E_UNSUPPORTED,

@@ -29,9 +29,9 @@ cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_op
                        !def->flush_due && !def->flush_before_forward),
         CVY_E_CONFIG,
         "opts.optimizer_options: average is %g, but with %s%s not every rank has all averages of the weights: leave "
-        "it out, or take opts.update_mode: sync without opts.overlap_forward",
-        decay, p->opts.overlap_forward ? "opts.overlap_forward" : "opts.update_mode: ",
-        p->opts.overlap_forward ? "" : def->name);
+        "it out, or take opts.update_mode: sync without opts.overlap: forward",
+        decay, p->opts.overlap == CVY_OVERLAP_FORWARD ? "opts.overlap: forward" : "opts.update_mode: ",
+        p->opts.overlap == CVY_OVERLAP_FORWARD ? "" : def->name);
     return CVY_OK;
 }
 

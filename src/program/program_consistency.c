@@ -15,53 +15,9 @@
 #include "kernel/kernel_library.h"
 #include "op/comm/op_reduce.h"
 #include "program/program_impl.h"
+#include "program/program_options.h"
 
 /* ---- before planning: options and tasks ---- */
-
-static void describe_word(const char *name, const char *value, cvy_text *t)
-{
-    cvy_text_add(t, "opts.%s '%s'\n", name, value ? value : "");
-}
-
-static void describe_options(const cvy_program_opts *o, cvy_text *t)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } number[] = {{"seed", (int64_t)o->seed},
-                  {"batch_norm_group", o->batch_norm_group},
-                  {"bucket_bytes", o->bucket_bytes},
-                  {"reduce_no_node", o->reduce_no_node != 0},
-                  {"reduce_blocking", o->reduce_blocking != 0},
-                  {"overlap_forward", o->overlap_forward != 0},
-                  {"share_weights", o->share_weights != 0},
-                  {"precise", o->precise != 0},
-                  {"memory_limit", o->memory_limit},
-                  {"update_mode", o->update_mode},
-                  {"update_servers", o->update_servers},
-                  {"update_staleness", o->update_staleness},
-                  {"shards", o->shards},
-                  {"gradients_only", o->gradients_only != 0},
-                  {"pipeline", o->pipeline},
-                  {"interleave", o->interleave},
-                  {"tensor", o->tensor},
-                  {"spatial[0]", o->spatial[0]},
-                  {"spatial[1]", o->spatial[1]},
-                  {"spatial[2]", o->spatial[2]},
-                  {"outputs_in_parts", o->outputs_in_parts != 0}};
-    cvy_text_add(t, "opts.dtype %s\nopts.reduce_wire %s\n", cvy_dtype_text(o->dtype), cvy_dtype_text(o->reduce_wire));
-    for (int i = 0; i < CVY_COUNT(number); i++)
-        cvy_text_add(t, "opts.%s %lld\n", number[i].name, (long long)number[i].value);
-    describe_word("kernels", o->kernels, t);
-    describe_word("passes_off", o->passes_off, t);
-    describe_word("planning", o->planning, t);
-    describe_word("reduce", o->reduce, t);
-    describe_word("reduce_progress", o->reduce_progress, t);
-    describe_word("pipeline_order", o->pipeline_order, t);
-    describe_word("first_layers", o->first_layers, t);
-    describe_word("tensor_layers", o->tensor_layers, t);
-    describe_word("batch_norm_frozen", o->batch_norm_frozen, t);
-}
 
 static void describe_tree(const char *name, const cvy_tree *tree, cvy_text *t)
 {
@@ -123,7 +79,7 @@ static cvy_status options_differ(int line, const char *here, const char *there)
 cvy_status cvy_program_compare_options(const cvy_program *p)
 {
     cvy_text mine = {0};
-    describe_options(&p->opts, &mine);
+    cvy_program_opts_describe(&p->opts, &mine);
     describe_plan(p, &mine);
     for (int i = 0; i < p->ntask; i++) {
         const cvy_program_task *s = p->task[i];

@@ -9,41 +9,16 @@
 #include <string.h>
 
 #include "program/program_impl.h"
-
-enum { CHUNKS_MAX = 1000 };
-
-static cvy_status read_order(cvy_program *p)
-{
-    static const char *const words[] = {[CVY_PIPELINE_1F1B] = "1f1b", [CVY_PIPELINE_GPIPE] = "gpipe"};
-    const char *text = p->opts.pipeline_order;
-    for (int i = 0; text && i < CVY_COUNT(words); i++)
-        if (strcmp(text, words[i]) == 0) {
-            p->pipeline.order = (cvy_pipeline_order)i;
-            return CVY_OK;
-        }
-    CVY_CHECK(!text, CVY_E_CONFIG, "opts.pipeline_order is '%s', expected 1f1b or gpipe", text);
-    p->pipeline.order = CVY_PIPELINE_1F1B;
-    return CVY_OK;
-}
+#include "program/program_options.h"
 
 cvy_status cvy_program_open_pipeline(cvy_program *p)
 {
-    CVY_TRY(read_order(p));
-    CVY_CHECK(p->opts.pipeline >= 0, CVY_E_CONFIG, "opts.pipeline is %lld, expected a number of stages",
-              (long long)p->opts.pipeline);
-    CVY_CHECK(p->opts.interleave >= 0 && p->opts.interleave <= CHUNKS_MAX, CVY_E_CONFIG,
-              "opts.interleave is %lld, expected a number of stages of each rank up to %d",
-              (long long)p->opts.interleave, CHUNKS_MAX);
-    CVY_CHECK(p->opts.tensor >= 0, CVY_E_CONFIG, "opts.tensor is %lld, expected a number of parts",
-              (long long)p->opts.tensor);
-    for (int i = 0; i < CVY_COUNT(p->opts.spatial); i++)
-        CVY_CHECK(p->opts.spatial[i] >= 0, CVY_E_CONFIG, "opts.spatial[%d] is %lld, expected a number of parts", i,
-                  (long long)p->opts.spatial[i]);
     const int64_t length[CVY_AXES] = {[CVY_AXIS_PIPELINE] = CVY_MAX(p->opts.pipeline, 1),
                                       [CVY_AXIS_TENSOR] = CVY_MAX(p->opts.tensor, 1),
                                       [CVY_AXIS_SPACE0] = CVY_MAX(p->opts.spatial[0], 1),
                                       [CVY_AXIS_SPACE1] = CVY_MAX(p->opts.spatial[1], 1),
                                       [CVY_AXIS_SPACE2] = CVY_MAX(p->opts.spatial[2], 1)};
+    p->pipeline.order = (cvy_pipeline_order)cvy_program_word_index("pipeline_order", p->opts.pipeline_order);
     CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->grid));
     p->pipeline.nchunks = p->grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
     p->pipeline.nstages = p->grid.nstages * p->pipeline.nchunks;

@@ -12,13 +12,6 @@
 
 #include "program/program_impl.h"
 
-cvy_status cvy_program_read_progress(cvy_program *p)
-{
-    if (cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "opts.reduce_progress");
-    return CVY_OK;
-}
-
 static void set_options(cvy_program *p)
 {
     const cvy_update_shape *shape = &p->update.shape;

@@ -8,8 +8,6 @@
 
 #include "program/program_view.h"
 
-/* Checks and sets the option reduce_progress. */
-cvy_status cvy_program_read_progress(cvy_program *program);
 /* Sets program->reduce.opts, and the cost of a reduction if buckets are sized by it. Call it before graphs are made.
  * Collective. */
 cvy_status cvy_program_size_buckets(cvy_program *program);

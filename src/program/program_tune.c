@@ -13,19 +13,6 @@
 #include "program/program_compare.h"
 #include "program/program_impl.h"
 
-cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
-{
-    static const char *const words[] = {"estimate", "measure", "patient"};
-    for (int i = 0; text && i < CVY_COUNT(words); i++)
-        if (strcmp(text, words[i]) == 0) {
-            *out = (cvy_planning)i;
-            return CVY_OK;
-        }
-    CVY_CHECK(!text, CVY_E_CONFIG, "opts.planning is '%s', expected estimate, measure or patient", text);
-    *out = CVY_PLANNING_ESTIMATE;
-    return CVY_OK;
-}
-
 /* A machine counts as busy if this share of the measured times varied, and so many of them. */
 static const double busy_share = 0.2;
 enum { BUSY_LEAST = 10 };

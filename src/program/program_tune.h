@@ -8,8 +8,6 @@
 
 #include "program/program_view.h"
 
-/* Accepts "estimate", "measure" or "patient". NULL means estimate. */
-cvy_status cvy_planning_parse(const char *text, cvy_planning *out);
 typedef cvy_status (*cvy_make_graph_fn)(cvy_program *program, cvy_graph **out);
 typedef cvy_status (*cvy_make_task_graph_fn)(cvy_program *program, int task, cvy_graph **out);
 /* Chooses kernels by rank 0's wisdom and measurements, and sets program->kernel.choices on all ranks. Rank 0 decides

@@ -88,12 +88,12 @@ typedef struct cvy_update_def {
                                    if they are reduced during the next step; 0: a rank never waits for that */
 
     /* -- configuration in a job file -- */
-    const cvy_option *options; /* fields of a struct of options_size bytes; NULL: none */
+    unsigned has_program_keys : 1; /* its keys are the program's options of the section `update` */
+    const cvy_option *options;     /* fields of a struct of options_size bytes; NULL: none */
     size_t options_size;
     /* Interprets options that are texts. If one is wrong, *key_out names it. */
     cvy_status (*read_options)(void *options, const char **key_out);
-    void (*fill)(const void *options, cvy_program_opts *out); /* sets the options of the program, except the mode */
-    int64_t (*flush_every)(const void *options);              /* most steps between two flushes */
+    int64_t (*flush_every)(const void *options); /* most steps between two flushes */
     /* Whether a flush is due after step `step` (from 0), and whether its update is applied at once, as in sync. */
     int (*flush_due)(const void *options, const cvy_update_run *run, int64_t step);
     int (*in_sync)(const void *options, const cvy_update_run *run, int64_t step);

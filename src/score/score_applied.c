@@ -44,7 +44,7 @@ static cvy_status open_source(cvy_applied *b, const char *text, int needs_target
     for (int with_targets = 1; with_targets >= needs_targets; with_targets--) {
         cvy_tree *source = NULL;
         CVY_TRY(cvy_job_parse_source_like(job->pool, text, job->data.train, with_targets, channels, &source));
-        status = cvy_dataset_open_like(source, job->data.steps, (uint64_t)job->train.seed,
+        status = cvy_dataset_open_like(source, job->data.steps, job->program.seed,
                                        needs_targets || reads_target(b->network), &like, &b->data);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
@@ -56,7 +56,7 @@ static cvy_status open_tree(cvy_applied *b, const cvy_tree *source, cvy_dataset 
 {
     const cvy_job *job = b->network->spec.job;
     const cvy_data_form like = cvy_network_spec_form(&b->network->spec);
-    return cvy_dataset_open_like(source, job->data.steps, (uint64_t)job->train.seed, 1, &like, out);
+    return cvy_dataset_open_like(source, job->data.steps, job->program.seed, 1, &like, out);
 }
 
 static cvy_status check_data(const cvy_applied *b, int needs_targets)
@@ -92,7 +92,7 @@ cvy_status cvy_applied_open_validation(cvy_applied *b, const char *source)
     else if (job->data.val_share > 0) {
         CVY_TRY(open_tree(b, job->data.train, &b->whole));
         cvy_split split = {0};
-        CVY_TRY(cvy_split_make(b->whole, &job->data.split, (uint64_t)job->train.seed, NULL, &split));
+        CVY_TRY(cvy_split_make(b->whole, &job->data.split, job->program.seed, NULL, &split));
         const cvy_status status = cvy_dataset_side(b->whole, &split, CVY_SIDE_VAL, &b->data);
         cvy_split_free(&split);
         CVY_TRY(status);

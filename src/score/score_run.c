@@ -133,10 +133,10 @@ static cvy_status make_program(cvy_scoring *s)
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, session->context, &info, CVY_LOSSES_SCORED, &session->model));
     CVY_TRY(cvy_model_warn_of_losses(session->model, session->context));
-    CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
+    CVY_CHECK(!cvy_job_kernels(session->job).by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));
-    CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
+    opts = cvy_job_program_opts(session->job, NULL);
     opts.pipeline = opts.tensor = 1; /* each rank computes the whole network */
     memset(opts.spatial, 0, sizeof opts.spatial);
     opts.planning = "estimate"; /* for one pass over the data, measuring kernels takes longer than it saves */

@@ -37,13 +37,12 @@ struct search {
 
 void cvy_search_apply(const cvy_search_grid *g, cvy_job *job)
 {
-    job->parallel.pipeline = g->length[CVY_AXIS_PIPELINE];
-    job->parallel.tensor = g->length[CVY_AXIS_TENSOR];
-    job->parallel.spatial.count = CVY_AXES - CVY_AXIS_SPACE0;
-    memcpy(job->parallel.spatial.at, &g->length[CVY_AXIS_SPACE0], sizeof(int64_t) * (CVY_AXES - CVY_AXIS_SPACE0));
+    job->program.pipeline = g->length[CVY_AXIS_PIPELINE];
+    job->program.tensor = g->length[CVY_AXIS_TENSOR];
+    memcpy(job->program.spatial, &g->length[CVY_AXIS_SPACE0], sizeof job->program.spatial);
     if (g->shares_samples)
-        job->parallel.tensor_layers = "auto";
-    job->parallel.interleave = g->interleave;
+        job->program.tensor_layers = "auto";
+    job->program.interleave = g->interleave;
     job->train.accumulate = g->micro_batches;
 }
 
@@ -65,7 +64,7 @@ static cvy_status make_program(const struct search *s, cvy_context *context, con
     cvy_training_opts training;
     cvy_program *p = NULL;
     int task = 0;
-    CVY_TRY(cvy_job_program_opts(job, NULL, &opts));
+    opts = cvy_job_program_opts(job, NULL);
     CVY_TRY(cvy_job_training_opts(job, &training));
     CVY_TRY(cvy_program_create(context, &opts, &p));
     *out = p;
@@ -174,7 +173,7 @@ static cvy_status predict(struct search *s, cvy_search_candidate *c)
     cvy_search_apply(&c->grid, &job);
     c->other_bytes = other_inputs(s, &c->grid);
     if (s->memory_limit > 0)
-        job.plan.memory_limit = CVY_MAX(s->memory_limit - c->other_bytes, 1);
+        job.program.memory_limit = CVY_MAX(s->memory_limit - c->other_bytes, 1);
     cvy_status status = cvy_job_translate(predict_stages(s, &job, c, &f));
     if (status == CVY_OK)
         status = cvy_forecast_run(&f, &c->time);
@@ -303,7 +302,7 @@ static cvy_status rehearse_best(struct search *s)
 static cvy_status try_given(struct search *s)
 {
     const cvy_job *job = s->o->job;
-    cvy_search_grid grid = {.micro_batches = job->train.accumulate, .interleave = job->parallel.interleave};
+    cvy_search_grid grid = {.micro_batches = job->train.accumulate, .interleave = job->program.interleave};
     cvy_job_grid(job, grid.length);
     CVY_TRY(cvy_grid_check(grid.length, s->o->nranks));
     grid.length[CVY_AXIS_DATA] = s->o->nranks;
@@ -325,13 +324,13 @@ static cvy_status open_space(struct search *s)
         s->o->micro_batches > 0                                                          ? s->o->micro_batches
         : cvy_tree_at(job->given, "train.accumulate") != NULL || cvy_job_shards(job) > 0 ? job->train.accumulate
                                                                                          : 0,
-        .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->parallel.interleave : 0,
-        .tensor_layers = job->parallel.tensor_layers != NULL};
+        .interleave = cvy_tree_at(job->given, "parallel.interleave") ? job->program.interleave : 0,
+        .tensor_layers = job->program.tensor_layers != NULL};
     s->network = s->o->network;
-    s->memory_limit = s->o->memory_limit > 0 ? s->o->memory_limit : job->plan.memory_limit;
-    if (job->plan.planning != CVY_PLANNING_ESTIMATE)
+    s->memory_limit = s->o->memory_limit > 0 ? s->o->memory_limit : job->program.memory_limit;
+    if (strcmp(job->program.planning, "estimate") != 0)
         CVY_TRY(cvy_search_measure_copy(&s->network.copy_s));
-    return cvy_wisdom_open(job->plan.wisdom, &s->wisdom);
+    return cvy_wisdom_open(job->program.wisdom, &s->wisdom);
 }
 
 cvy_status cvy_search_run(const cvy_search_opts *o, cvy_search *out)
@@ -344,7 +343,7 @@ cvy_status cvy_search_run(const cvy_search_opts *o, cvy_search *out)
         status = open_space(&s);
     if (status == CVY_OK)
         status = o->only_given ? try_given(&s) : try_all(&s);
-    if (status == CVY_OK && o->job->plan.planning != CVY_PLANNING_ESTIMATE)
+    if (status == CVY_OK && strcmp(o->job->program.planning, "estimate") != 0)
         status = rehearse_best(&s);
     cvy_wisdom_close(&s.wisdom);
     cvy_model_destroy(&s.model);
@@ -370,7 +369,7 @@ cvy_status cvy_search_best(const cvy_search *s, const cvy_search_opts *o, const 
         *out = c;
         return CVY_OK;
     }
-    const int64_t limit = o->memory_limit > 0 ? o->memory_limit : o->job->plan.memory_limit;
+    const int64_t limit = o->memory_limit > 0 ? o->memory_limit : o->job->program.memory_limit;
     cvy_search_bytes_text(limit, &room);
     cvy_search_bytes_text(c->need_bytes, &need);
     cvy_search_grid_text(&c->grid, &grid);

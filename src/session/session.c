@@ -143,8 +143,10 @@ static void warn_of_idle_keys(const cvy_session *s)
 {
     cvy_text keys = {0};
     cvy_job job = *s->job;
-    if (s->kernels && cvy_kernels_parse(s->kernels, &job.plan.kernels) != CVY_OK)
+    cvy_kernels kernels;
+    if (s->kernels && cvy_kernels_parse(s->kernels, &kernels) != CVY_OK)
         return;
+    job.program.kernels = s->kernels ? s->kernels : job.program.kernels;
     if (cvy_job_list_idle_keys(&job, &keys) == CVY_OK && keys.bytes)
         cvy_log(s->context, CVY_LOG_WARN, "%s", keys.data);
     cvy_text_free(&keys);
@@ -294,7 +296,7 @@ void cvy_session_log_note(const cvy_context *context, const cvy_dataset *d)
 static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
 {
     const cvy_data_form like = cvy_dataset_form(s->train);
-    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, (uint64_t)s->job->train.seed, 1, &like, out));
+    CVY_TRY(cvy_dataset_open_like(source, s->job->data.steps, s->job->program.seed, 1, &like, out));
     add_note(s, *out);
     const cvy_status status =
         cvy_session_note_groups(s, source == s->from[CVY_SOURCE_VAL] ? "val" : "test", source, *out);
@@ -307,7 +309,7 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    const uint64_t seed = (uint64_t)s->job->train.seed;
+    const uint64_t seed = s->job->program.seed;
     CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->steps, 0, seed, &s->base));
     if (s->like)
         CVY_TRY(cvy_dataset_take_order(&s->like->form, s->like->from, s->like->all_classes, s->from[CVY_SOURCE_TRAIN],
@@ -323,7 +325,7 @@ static cvy_status open_base(cvy_session *s)
 static cvy_status open_part(cvy_session *s, int random, int side, cvy_dataset **whole, cvy_dataset **out)
 {
     const struct cvy_job_data *data = &s->job->data;
-    const uint64_t seed = (uint64_t)s->job->train.seed;
+    const uint64_t seed = s->job->program.seed;
     if (data->val_share == 0)
         return cvy_dataset_view(s->base, data->steps, random, seed, out);
     CVY_TRY(cvy_dataset_view(s->base, data->steps, random, seed, whole));
@@ -404,7 +406,7 @@ static cvy_status open_test(cvy_session *s, const char *source, const cvy_data_f
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
     s->from[CVY_SOURCE_TEST] = tree;
-    CVY_TRY(cvy_dataset_open_like(tree, s->job->data.steps, (uint64_t)s->job->train.seed, 1, trained, &s->test));
+    CVY_TRY(cvy_dataset_open_like(tree, s->job->data.steps, s->job->program.seed, 1, trained, &s->test));
     s->has_weights = has_field(s->test, CVY_SAMPLE_WEIGHT) || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }

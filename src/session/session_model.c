@@ -110,7 +110,8 @@ static cvy_status explain_libraries(const cvy_job *job, cvy_status status)
 static cvy_status check_frozen(const cvy_job *job, const cvy_model *m)
 {
     char pattern[128];
-    for (const char *at = job->batch_norm.frozen ? job->batch_norm.frozen : ""; *(at += strspn(at, ", "));) {
+    for (const char *at = job->program.batch_norm_frozen ? job->program.batch_norm_frozen : "";
+         *(at += strspn(at, ", "));) {
         const size_t n = strcspn(at, ", ");
         int found = 0;
         const char *example = "it has none";
@@ -166,64 +167,6 @@ out:
 }
 
 /* ---- options ---- */
-
-static cvy_status passes_off(const cvy_job *job, const char **out)
-{
-    const struct cvy_job_plan *p = &job->plan;
-    char *list = NULL;
-    if (p->passes_all_off) {
-        *out = "all";
-        return CVY_OK;
-    }
-    if (!job->comm.overlap)
-        CVY_TRY(cvy_pool_strdup(job->pool, "overlap", &list));
-    for (int i = 0; i < p->npass_off; i++)
-        CVY_TRY(cvy_pool_printf(job->pool, &list, "%s%s%s", list ? list : "", list ? ", " : "", p->pass_off[i]));
-    *out = list;
-    return CVY_OK;
-}
-
-cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out)
-{
-    static const char *const planning[] = {"estimate", "measure", "patient"};
-    const struct cvy_job_batch_norm *norm = &job->batch_norm;
-    cvy_program_opts o = {.size = sizeof o,
-                          .dtype = job->train.dtype,
-                          .precise = job->train.precise,
-                          .batch_norm_frozen = job->batch_norm.frozen,
-                          .seed = (uint64_t)job->train.seed,
-                          .kernels = job->plan.kernels_text,
-                          .bucket_bytes = job->comm.bucket_bytes,
-                          .reduce = job->comm.algorithm,
-                          .reduce_progress = job->comm.progress,
-                          .overlap_forward = job->comm.forward,
-                          .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
-                          .reduce_no_node = !job->comm.node_memory,
-                          .share_weights = job->comm.node_memory,
-                          .plan_file = plan_file,
-                          .planning = planning[job->plan.planning],
-                          .wisdom = job->plan.wisdom,
-                          .memory_limit = job->plan.memory_limit,
-                          .clock_scale = job->plan.clock_scale,
-                          .clock_noise = job->plan.clock_noise,
-                          .reduce_blocking = job->comm.blocking,
-                          .shards = cvy_job_shards(job),
-                          .pipeline = job->parallel.pipeline,
-                          .pipeline_order = job->parallel.order,
-                          .interleave = job->parallel.interleave,
-                          .first_layers = job->parallel.first_layers,
-                          .tensor = job->parallel.tensor,
-                          .tensor_layers = job->parallel.tensor_layers};
-    for (int i = 0; i < CVY_COUNT(o.spatial); i++)
-        o.spatial[i] = i < job->parallel.spatial.count ? job->parallel.spatial.at[i] : 1;
-    o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
-                         : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1
-                                                                                                          : norm->group;
-    cvy_job_fill_update(job, &o);
-    CVY_TRY(passes_off(job, &o.passes_off));
-    *out = o;
-    return CVY_OK;
-}
 
 /* An update that is a product too is no optimiser for a job: a pass makes it of one. */
 static int is_optimizer(const void *op)

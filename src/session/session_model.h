@@ -53,9 +53,8 @@ cvy_status cvy_job_add_forward(const char *who, const cvy_model *model, int64_t 
 cvy_status cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m, const char *output,
                                   cvy_scaling *out);
 
-/* The options point to texts in the job's pool. plan_file may be NULL. The error for a wrong option of the optimiser
- * names its place in the job file. */
-cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out);
+/* The options point to texts in the job's pool. The error for a wrong option of the optimiser names its place in the
+ * job file. */
 cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out);
 /* Changes the options of the job into those of a turn of train.turns, which count from 0. */
 cvy_status cvy_job_turn_opts(const cvy_job *job, int turn, cvy_training_opts *opts);

@@ -193,7 +193,7 @@ static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *c
     const cvy_dataset_info *info = cvy_dataset_describe(train);
     const double start = cvy_clock_s();
     const cvy_statistics_opts opts = {.limit = job->data.normalize_samples,
-                                      .seed = (uint64_t)job->train.seed,
+                                      .seed = job->program.seed,
                                       .threads = context->threads,
                                       .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP};
     cvy_channel_statistics s[NKEY];

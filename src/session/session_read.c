@@ -18,9 +18,7 @@
 
 static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
 {
-    cvy_program_opts opts = cvy_program_opts_default();
-    cvy_job_fill_update(job, &opts);
-    const int64_t servers = opts.update_servers;
+    const int64_t servers = job->program.update_servers;
     cvy_job_about about = {.size = sizeof about, .workers = nranks - servers};
     CVY_CHECK(nranks > 0, CVY_E_ARGUMENT, "a training on %d ranks, expected at least 1", nranks);
     CVY_CHECK(

@@ -123,7 +123,7 @@ static cvy_status open_test(const cvy_trainer *t, cvy_dataset **out)
 {
     const cvy_session *s = &t->session;
     const cvy_data_form like = cvy_dataset_form(s->train);
-    return cvy_dataset_open_like(s->job->data.test, s->job->data.steps, (uint64_t)s->job->train.seed, 1, &like, out);
+    return cvy_dataset_open_like(s->job->data.test, s->job->data.steps, s->job->program.seed, 1, &like, out);
 }
 
 static cvy_status compare_test(cvy_trainer *t)

@@ -29,7 +29,7 @@ static int has_running_statistics(const cvy_vars *vars)
 static int only_statistics_move(const cvy_trainer *t, const cvy_layer *layer)
 {
     const cvy_vars *vars = cvy_program_vars(t->session.program);
-    const char *frozen = t->session.job->batch_norm.frozen;
+    const char *frozen = t->session.job->program.batch_norm_frozen;
     const cvy_tree *own = cvy_tree_get(layer->options, "frozen");
     const size_t n = strlen(layer->name);
     int is_frozen = 0, weights = 0;
@@ -80,7 +80,7 @@ void cvy_trainer_look_at_values(cvy_trainer *t)
 void cvy_trainer_note_defaults(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    const struct cvy_job_batch_norm *norm = &job->batch_norm;
+    const int64_t group = job->program.batch_norm_group;
     const cvy_tree *own = job->train.optimizer_options, *momentum = cvy_tree_get(own, "momentum");
     cvy_text line = {0};
     double decay = 0;
@@ -90,10 +90,10 @@ void cvy_trainer_note_defaults(cvy_trainer *t)
     if (cvy_tree_get(own, "weight_decay") && cvy_tree_real(cvy_tree_get(own, "weight_decay"), &decay) == CVY_OK &&
         decay > 0 && !is_given(job, "train.optimizer.decay_on"))
         cvy_text_add(&line, "%sno weight decay on biases and norms (train.optimizer.decay_on)", line.bytes ? ", " : "");
-    if (norm->group_by == CVY_NORM_GROUP_SAMPLES && norm->group < t->order.batch &&
-        !is_given(job, "batch_norm.group") && has_running_statistics(cvy_program_vars(t->session.program)))
+    if (group > 0 && group < t->order.batch && !is_given(job, "batch_norm.group") &&
+        has_running_statistics(cvy_program_vars(t->session.program)))
         cvy_text_add(&line, "%sbatch norm by groups of %lld samples (batch_norm.group)", line.bytes ? ", " : "",
-                     (long long)norm->group);
+                     (long long)group);
     if (line.bytes)
         cvy_text_add(&t->session.notes, "by default: %s\n", line.data);
     cvy_text_free(&line);

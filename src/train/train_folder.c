@@ -156,9 +156,9 @@ static cvy_status state_real(const cvy_tree *state, const char *key, double *out
 cvy_sampling cvy_trainer_sampling(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    cvy_sampling c = {t->order.nsamples, t->order.batch,    t->order.accumulate,
-                      job->train.seed,   job->data.shuffle, job->data.window,
-                      job->data.balance, job->data.tail,    ""};
+    cvy_sampling c = {t->order.nsamples,          t->order.batch,    t->order.accumulate,
+                      (int64_t)job->program.seed, job->data.shuffle, job->data.window,
+                      job->data.balance,          job->data.tail,    ""};
     snprintf(c.data, sizeof c.data, "%016llx", (unsigned long long)cvy_dataset_hash(t->session.train));
     return c;
 }

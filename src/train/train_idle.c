@@ -49,8 +49,7 @@ static void say_keys(const cvy_trainer *t)
          "the training has not more steps"},
         {histograms > 0 && histograms * epoch > steps, "log", "tensorboard_histograms", NULL, histograms,
          "the training has fewer epochs"},
-        {strcmp(job->batch_norm.group_text, "32") != 0 && !job->deterministic &&
-             !has_layer(t->session.model, "batch_norm"),
+        {job->program.batch_norm_group != 32 && !job->deterministic && !has_layer(t->session.model, "batch_norm"),
          "batch_norm", "group", NULL, 0, "the network has no layer batch_norm"},
         {longest_turn(t) >= steps && steps > 1, "train", "turns", "every", longest_turn(t),
          "it is not shorter than the training, so the turn is taken in the first step alone"},

@@ -38,10 +38,10 @@ cvy_status cvy_trainer_check_mode(const cvy_job *job, const cvy_program *program
     CVY_CHECK(cvy_program_update(program)->takes_turns, CVY_E_CONFIG,
               "%s: train.turns needs update: sync or zero1, not %s: a turn reads the weights of the turn before",
               cvy_job_where(job, "train", "turns"), cvy_program_update(program)->name);
-    CVY_CHECK(job->parallel.pipeline == 1, CVY_E_CONFIG,
+    CVY_CHECK(job->program.pipeline == 1, CVY_E_CONFIG,
               "%s: train.turns needs parallel.pipeline: 1, because turns have different layers",
               cvy_job_where(job, "train", "turns"));
-    CVY_CHECK(job->comm.forward == 0, CVY_E_CONFIG,
+    CVY_CHECK(job->program.overlap != CVY_OVERLAP_FORWARD, CVY_E_CONFIG,
               "%s: train.turns does not go with comm.overlap: forward: a turn reads the weights of the turn before",
               cvy_job_where(job, "train", "turns"));
     return CVY_OK;

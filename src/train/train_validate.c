@@ -33,13 +33,13 @@ cvy_status cvy_trainer_check_validation(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
     const cvy_update_def *def = job->update.def;
-    CVY_CHECK(!job->train.validate_every ||
-                  (!def->flush_due && !def->flush_every && !def->no_replicas && !job->comm.forward),
+    const int forward = job->program.overlap == CVY_OVERLAP_FORWARD;
+    CVY_CHECK(!job->train.validate_every || (!def->flush_due && !def->flush_every && !def->no_replicas && !forward),
               CVY_E_CONFIG,
               "%s: train.validate_every is %lld, but with %s the ranks have all updates only at the end of an epoch: "
               "leave it out, or take update: sync",
               cvy_job_where(job, "train", "validate_every"), (long long)job->train.validate_every,
-              job->comm.forward ? "comm.overlap: forward" : def->name);
+              forward ? "comm.overlap: forward" : def->name);
     return CVY_OK;
 }
 

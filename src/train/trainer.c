@@ -78,10 +78,10 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
     CVY_TRY(cvy_job_model(s->job, s->context, cvy_dataset_describe(s->train), CVY_LOSSES_NEEDED, &s->model));
     CVY_TRY(cvy_session_report_unused(s));
     CVY_CHECK(
-        !s->job->plan.kernels.by_clock, CVY_E_CONFIG,
+        !cvy_job_kernels(s->job).by_clock, CVY_E_CONFIG,
         "%s: plan.kernels is clock, which computes nothing, so nothing would be trained: use it with convoy bench",
         cvy_job_where(s->job, "plan", "kernels"));
-    CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
+    opts = cvy_job_program_opts(s->job, plan_file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
     cvy_job_group_variables(s->job, s->program);
     return add_steps(t);
@@ -315,7 +315,7 @@ static cvy_status loop(cvy_trainer *t)
     cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle,
                             .balance = job->data.balance == CVY_BALANCE_CLASS,
                             .window = job->data.window,
-                            .seed = (uint64_t)job->train.seed,
+                            .seed = job->program.seed,
                             .threads = cvy_session_data_threads(t->session.context, t->session.job),
                             .depth = (int)CVY_MAX(job->data.prefetch, 1),
                             .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,

@@ -1,5 +1,5 @@
 /*
- * update_deferred.c: deferred updates (opts.overlap_forward): gradient reductions also overlap with the next step's
+ * update_deferred.c: deferred updates (opts.overlap: forward): gradient reductions also overlap with the next step's
  * forward pass. A weight is updated just before the next step reads it, so the results are those of `sync`, to the bit.
  *
  * A training step has two plans on two sets of gradients, as in delayed updates (update_delayed.c). Here the update
@@ -51,13 +51,14 @@ cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step
 
 static int is_asked_for(const cvy_program_opts *opts)
 {
-    return opts->overlap_forward && opts->shards == 0 && !opts->gradients_only; /* those modes reject it */
+    return opts->overlap == CVY_OVERLAP_FORWARD && opts->shards == 0 &&
+           !opts->gradients_only; /* those modes reject it */
 }
 
 static cvy_status check(const cvy_program *p)
 {
     CVY_CHECK(p->opts.update_mode == CVY_UPDATE_SYNC && cvy_pass_is_on(p->opts.passes_off, "overlap"), CVY_E_CONFIG,
-              "opts.overlap_forward goes with opts.update_mode: sync and the pass overlap");
+              "opts.overlap: forward goes with opts.update_mode: sync and the pass overlap");
     return CVY_OK;
 }
 
@@ -70,12 +71,12 @@ static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *opti
     CVY_CHECK(
         p->grid.length[CVY_AXIS_TENSOR] == 1 || !(optimise->clip_norm > 0 || (op && op->flags & CVY_OP_LAYER_NORMS)),
         CVY_E_CONFIG,
-        "opts.overlap_forward does not go with opts.tensor and %s%s: norms are summed over the tensor axis before "
+        "opts.overlap: forward does not go with opts.tensor and %s%s: norms are summed over the tensor axis before "
         "the update, and here updates run during the forward pass, which has sums of its own: leave one of them "
         "out",
         optimise->clip_norm > 0 ? "clip_norm" : "optimizer ", optimise->clip_norm > 0 ? "" : optimise->op);
     CVY_CHECK(p->grid.nstages == 1 || !(optimise->clip_norm > 0), CVY_E_CONFIG,
-              "opts.overlap_forward does not go with clip_norm in a pipeline, because the norm needs the gradients of "
+              "opts.overlap: forward does not go with clip_norm in a pipeline, because the norm needs the gradients of "
               "all stages before the next forward pass: leave one of the two out");
     return CVY_OK;
 }

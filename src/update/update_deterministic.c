@@ -35,7 +35,7 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
     } others[] = {
         {o->update_mode != CVY_UPDATE_SYNC,
          {"update_mode", NULL, "adds gradients in another order: leave it out, which is sync"}},
-        {o->overlap_forward, {"overlap_forward", "1", "is not built for it: leave it out"}},
+        {o->overlap == CVY_OVERLAP_FORWARD, {"overlap", "forward", "is not built for it: leave it out"}},
         {o->gradients_only, {"gradients_only", "1", "has no reduction to fix the order of: leave one of them out"}},
         {o->reduce_wire == CVY_DTYPE_BF16,
          {"reduce_wire", "bf16", "rounds the values that are sent, but not those that stay on a rank: take f32"}},

@@ -26,7 +26,7 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
         cvy_update_conflict what;
     } others[] = {
         {o->update_mode != CVY_UPDATE_SYNC, {"update_mode", NULL, "says how weights are updated: leave it out"}},
-        {o->overlap_forward, {"overlap_forward", "1", "says when weights are updated: leave it out"}},
+        {o->overlap == CVY_OVERLAP_FORWARD, {"overlap", "forward", "says when weights are updated: leave it out"}},
     };
     for (int i = 0; i < CVY_COUNT(others); i++)
         if (others[i].given) {

@@ -136,10 +136,10 @@ $MPIEXEC_N 2 "$CONVOY" bench grid.yaml --check --set parallel.tensor=2 >log 2>&1
 
 # ---- bad input ----
 refused 'a grid of tensor 2 on 3 ranks: the number of ranks must be a multiple' $MPIEXEC_N 3 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2
-refused 'at most three spatial dimensions' "$CONVOY" train grid.yaml --out bad --set 'parallel.spatial=[1,1,1,2]'
+refused 'expected up to three whole numbers' "$CONVOY" train grid.yaml --out bad --set 'parallel.spatial=[1,1,1,2]'
 refused 'local has each rank train a whole model by itself' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set update=local
 refused '4 ranks of the axis space1 would all compute the same' $MPIEXEC_N 4 "$CONVOY" train grid.yaml --out bad --set 'parallel.spatial=[1,4]' --set 'data.train={format: synthetic, samples: 64, shape: [3, 8, 3], classes: 4}' --set 'data.augment=[]'
 refused '3 ranks of the axis tensor would all compute the same' $MPIEXEC_N 3 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=3 --set 'model.layers=[{fc: {channels: 2}}, {fc: {channels: 2}}, {fc: {channels: 2}}]' --set 'data.train={format: synthetic, samples: 64, shape: [3, 8, 8], classes: 2}'
 refused "names 'fc', and the model has no layer of this name with weights that can be split" $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set 'parallel.tensor_layers=[fc]'
-refused 'parallel.tensor_layers is some, expected a list of names' $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set parallel.tensor_layers=some
+refused "parallel.tensor_layers names 'some'" $MPIEXEC_N 2 "$CONVOY" train grid.yaml --out bad --set parallel.tensor=2 --set parallel.tensor_layers=some
 exit $failed

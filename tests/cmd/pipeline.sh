@@ -55,6 +55,6 @@ $MPIEXEC_N 2 "$CONVOY" test resumed-2-2 --data "$data" >log2 2>&1 || fail "test 
 refused 'the number of ranks must be a multiple' $MPIEXEC_N 3 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2
 refused 'update: local has each rank train a whole model by itself' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set update=local
 refused 'parallel.first_layers names 1 layer, and there are 2 stages' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set 'parallel.first_layers=[conv1]'
-refused 'parallel.first_layers is conv, expected a list of names' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.first_layers=conv
-refused "parallel.order is '2f', expected 1f1b or gpipe" $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.order=2f
+refused "parallel.first_layers names the layer 'conv'" $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.first_layers=conv
+refused 'parallel: order is "2f", expected 1f1b|gpipe' $MPIEXEC_N 2 "$CONVOY" train pipe.yaml --out bad --set parallel.pipeline=2 --set parallel.order=2f
 exit $failed

@@ -107,12 +107,12 @@ static void refused(cvy_program_opts opts, const char *text)
 
 static void wrong_options(void)
 {
-    refused((cvy_program_opts){.dtype = no_dtype}, "unknown");
+    refused((cvy_program_opts){.dtype = no_dtype}, "opts.dtype is unknown");
     refused((cvy_program_opts){.reduce_wire = no_dtype}, "reduce_wire is unknown");
     refused((cvy_program_opts){.batch_norm_group = INT64_MIN}, "batch_norm_group");
     refused((cvy_program_opts){.bucket_bytes = -1}, "bucket_bytes is -1");
     refused((cvy_program_opts){.memory_limit = -1}, "memory_limit is -1");
-    refused((cvy_program_opts){.update_mode = (cvy_update_mode)-1}, "there is no such mode");
+    refused((cvy_program_opts){.update_mode = (cvy_update_mode)-1}, "opts.update_mode is -1, expected sync|");
     refused((cvy_program_opts){.shards = INT64_MAX}, "power of two");
 }
 
@@ -207,16 +207,16 @@ static void ranks_disagree(void)
         return;
     differs((cvy_program_opts){.dtype = CVY_DTYPE_F64}, BATCH, 1, "opts.dtype f64 where rank 0's has opts.dtype f32");
     differs((cvy_program_opts){.seed = 7}, BATCH, 1, "opts.seed 7");
-    differs((cvy_program_opts){.update_mode = CVY_UPDATE_DELAYED}, BATCH, 1, "opts.update_mode 1");
-    differs((cvy_program_opts){.update_mode = CVY_UPDATE_ZERO1}, BATCH, 1, "opts.update_mode 4");
-    differs((cvy_program_opts){.overlap_forward = 1}, BATCH, 1, "opts.overlap_forward 1");
+    differs((cvy_program_opts){.update_mode = CVY_UPDATE_DELAYED}, BATCH, 1, "opts.update_mode delayed");
+    differs((cvy_program_opts){.update_mode = CVY_UPDATE_ZERO1}, BATCH, 1, "opts.update_mode zero1");
+    differs((cvy_program_opts){.overlap = CVY_OVERLAP_FORWARD}, BATCH, 1, "opts.overlap forward");
     differs((cvy_program_opts){.shards = 8}, BATCH, 1, "opts.shards 8");
     differs((cvy_program_opts){.pipeline = 2}, BATCH, 1, "opts.pipeline 2");
     differs((cvy_program_opts){.tensor = 2}, BATCH, 1, "opts.tensor 2");
-    differs((cvy_program_opts){.planning = "measure"}, BATCH, 1, "opts.planning 'measure'");
-    differs((cvy_program_opts){.kernels = "reference"}, BATCH, 1, "opts.kernels 'reference'");
+    differs((cvy_program_opts){.planning = "measure"}, BATCH, 1, "opts.planning \"measure\"");
+    differs((cvy_program_opts){.kernels = "reference"}, BATCH, 1, "opts.kernels \"reference\"");
     differs((cvy_program_opts){.memory_limit = 1}, BATCH, 1, "opts.memory_limit 1");
-    differs((cvy_program_opts){.reduce_no_node = 1}, BATCH, 1, "opts.reduce_no_node 1");
+    differs((cvy_program_opts){.reduce_no_node = 1}, BATCH, 1, "opts.reduce_no_node false");
     differs(none, 6, 1, "a batch of 6 samples");
     differs(none, BATCH, 2, "task 1 training");
 }

@@ -73,13 +73,14 @@ static void train_with(const cvy_program_opts *opts)
     static float x[ROWS * FEATURES], y[ROWS];
     const cvy_training_opts training = {.size = sizeof training,
                                         .optimizer = "adam",
-                                        .clip_norm = opts->update_mode == CVY_UPDATE_SYNC && !opts->overlap_forward};
+                                        .clip_norm = opts->update_mode == CVY_UPDATE_SYNC &&
+                                                     opts->overlap != CVY_OVERLAP_FORWARD};
     cvy_model *m = NULL;
     cvy_program *p = NULL;
     int task = 0;
-    snprintf(trap_doing, sizeof trap_doing, "update mode %d, wire %d, progress %s, shards %d, overlap_forward %d",
+    snprintf(trap_doing, sizeof trap_doing, "update mode %d, wire %d, progress %s, shards %d, overlap %d",
              (int)opts->update_mode, (int)opts->reduce_wire, opts->reduce_progress ? opts->reduce_progress : "poll",
-             (int)opts->shards, opts->overlap_forward);
+             (int)opts->shards, (int)opts->overlap);
     TRAPPED_OK(cvy_model_create("traps", &m));
     TRAPPED_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {FEATURES}}));
     TRAPPED_OK(cvy_model_add_input(m, "y", CVY_DTYPE_F32, &(cvy_shape){1, {1}}));
@@ -114,7 +115,7 @@ static void trains_on_ranks(void)
         {.update_mode = CVY_UPDATE_SYNC},
         {.update_mode = CVY_UPDATE_SYNC, .reduce_no_node = 1, .reduce = "ring", .reduce_wire = CVY_DTYPE_BF16},
         {.update_mode = CVY_UPDATE_SYNC, .reduce_no_node = 1, .reduce = "doubling", .reduce_progress = "thread"},
-        {.update_mode = CVY_UPDATE_SYNC, .overlap_forward = 1},
+        {.update_mode = CVY_UPDATE_SYNC, .overlap = CVY_OVERLAP_FORWARD},
         {.update_mode = CVY_UPDATE_SYNC, .shards = 4},
         {.update_mode = CVY_UPDATE_DELAYED},
         {.update_mode = CVY_UPDATE_LOCAL},

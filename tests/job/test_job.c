@@ -39,8 +39,8 @@ static void defaults(void)
     EXPECT_INT(job->train.batch, 128);
     EXPECT(job->train.epochs == 1);
     EXPECT_INT(job->train.steps, 0);
-    EXPECT_INT(job->train.seed, 1);
-    EXPECT_INT(job->train.dtype, CVY_DTYPE_F32);
+    EXPECT_INT(job->program.seed, 1);
+    EXPECT_INT(job->program.dtype, CVY_DTYPE_F32);
     EXPECT_TEXT(job->train.optimizer, "sgd");
     EXPECT(job->train.lr == 0.01);
     EXPECT_TEXT(cvy_tree_get(job->train.optimizer_tree, "momentum")->text, "0.9");
@@ -51,9 +51,9 @@ static void defaults(void)
     EXPECT_INT(job->train.stop.patience, 0);
     EXPECT(job->checkpoint.every.amount == 1 && job->checkpoint.every.unit == CVY_DURATION_EPOCHS);
     EXPECT_INT(job->checkpoint.keep, 2);
-    EXPECT_INT(job->batch_norm.group, 32);
-    EXPECT_INT(job->comm.bucket_bytes, 0);
-    EXPECT_INT(job->comm.overlap, 1);
+    EXPECT_INT(job->program.batch_norm_group, 32);
+    EXPECT_INT(job->program.bucket_bytes, 0);
+    EXPECT_INT(job->program.overlap, CVY_OVERLAP_BACKWARD);
     EXPECT(job->watchdog.timeout_s == 600);
     EXPECT_INT(job->log.every, 50);
     cvy_job_destroy(&job);
@@ -73,8 +73,8 @@ static void words_for_true_and_false(void)
         exit(test_end());
     EXPECT_INT(job->data.shuffle, 0);
     EXPECT_TEXT(job->data.sandbox, "true");
-    EXPECT_INT(job->comm.overlap, 0);
-    EXPECT_INT(job->comm.blocking, 1);
+    EXPECT_INT(job->program.overlap, CVY_OVERLAP_NONE);
+    EXPECT_INT(job->program.reduce_blocking, 1);
     EXPECT_OK(cvy_job_print(job, &text));
     EXPECT(text && strstr(text, "shuffle: false"));
     cvy_mem_free(&text);
@@ -102,7 +102,7 @@ static const char full[] =
     "  stop: {metric: accuracy, patience: 3, mode: max}\n"
     "checkpoint: {every: 10 min, keep: 5, best: accuracy}\n"
     "batch_norm: {group: rank}\n"
-    "plan: {passes_off: [fuse, inplace], kernels: reference}\n"
+    "plan: {passes_off: [fuse-add, in-place], kernels: reference}\n"
     "comm: {bucket: 1 MiB, overlap: off}\nparallel: {strategy: data}\nwatchdog: {timeout: 2 min}\n"
     "log: {every: 1, trace: t.json}\n";
 
@@ -118,7 +118,7 @@ static void everything(void)
     EXPECT_INT(job->train.batch, 0);
     EXPECT_INT(job->train.steps, 1000);
     EXPECT(job->train.epochs == 0);
-    EXPECT_INT(job->train.dtype, CVY_DTYPE_F64);
+    EXPECT_INT(job->program.dtype, CVY_DTYPE_F64);
     EXPECT(job->train.lr == 0.001 && !job->train.optimizer_options);
     EXPECT_INT(job->train.nloss, 2);
     EXPECT_TEXT(job->train.loss[0].target, "y");
@@ -132,11 +132,11 @@ static void everything(void)
     EXPECT_TEXT(cvy_tree_get(job->train.metric[1].options, "k")->text, "5");
     EXPECT_INT(job->train.stop.mode, CVY_STOP_MAX);
     EXPECT(job->checkpoint.every.amount == 600 && job->checkpoint.every.unit == CVY_DURATION_SECONDS);
-    EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_RANK);
-    EXPECT_INT(job->plan.npass_off, 2);
-    EXPECT_TEXT(job->plan.pass_off[1], "inplace");
-    EXPECT(cvy_kernels_are_reference(&job->plan.kernels));
-    EXPECT_INT(job->comm.overlap, 0);
+    const cvy_kernels kernels = cvy_job_kernels(job);
+    EXPECT_INT(job->program.batch_norm_group, -1);
+    EXPECT_TEXT(job->program.passes_off, "fuse-add, in-place");
+    EXPECT(cvy_kernels_are_reference(&kernels));
+    EXPECT_INT(job->program.overlap, CVY_OVERLAP_NONE);
     EXPECT(job->watchdog.timeout_s == 120);
     EXPECT_TEXT(job->log.trace, "t.json");
     cvy_job_destroy(&job);
@@ -241,8 +241,8 @@ static void overrides(void)
     EXPECT_INT(job->train.batch, 32);
     EXPECT(job->data.val_share == 0.25 && job->train.lr == 0.5 && job->train.epochs == 2.5);
     EXPECT_TEXT(cvy_tree_get(job->train.optimizer_options, "momentum")->text, "0.8");
-    EXPECT_INT(job->plan.passes_all_off, 1);
-    EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_BATCH);
+    EXPECT_TEXT(job->program.passes_off, "all");
+    EXPECT_INT(job->program.batch_norm_group, -2);
     cvy_job_destroy(&job);
 }
 
@@ -345,12 +345,13 @@ static void errors(void)
         {"checkpoint: {keep: 0}", "keep is \"0\", expected 1.."},
         {"checkpoint: {best: accuracy}", "job.yaml:3:20: checkpoint.best is accuracy, but there is no validation data"},
         {"batch_norm: {group: 0}",
-         "job.yaml:3:21: batch_norm.group is \"0\", expected a number of samples, batch or rank"},
-        {"batch_norm: {group: ranks}", "batch_norm.group is \"ranks\""},
-        {"plan: {passes_off: {a: b}}", "plan.passes_off is a map"},
-        {"plan: {passes_off: [[a]]}", "plan.passes_off: expected the name of a pass"},
+         "job.yaml:3:21: batch_norm: group is \"0\", expected batch or rank or shard or 1.. (samples)"},
+        {"batch_norm: {group: ranks}",
+         "group is \"ranks\", expected batch or rank or shard or 1.. (samples); did you mean \"rank\"?"},
+        {"plan: {passes_off: {a: b}}", "passes_off is a map, expected a list of names"},
+        {"plan: {passes_off: [[a]]}", "passes_off is a list, expected a name"},
         {"plan: {kernels: refrence}", "did you mean \"reference\"?"},
-        {"comm: {bucket: 0}", "bucket is \"0\", expected auto or a size"},
+        {"comm: {bucket: 0}", "bucket is \"0\", expected auto or 1.. (bytes)"},
         {"update: async", "job.yaml:3:9: update: mode is \"async\", expected "
                           "sync|delayed|local|parameter_server|zero1; did you mean \"sync\"?"},
         {"update: [sync]", "job.yaml:3:9: update is a list, expected a word or a map {mode: ...}"},
@@ -365,13 +366,13 @@ static void errors(void)
         {"update: {mode: parameter_server, servers: 0}",
          "update (parameter_server): servers is \"0\", expected 1.. (ranks)"},
         {"update: {mode: parameter_server, staleness: -1}",
-         "job.yaml:3:45: update.staleness is \"-1\", expected a number of steps, 0 or more, or none"},
+         "job.yaml:3:45: update (parameter_server): staleness is \"-1\", expected none or 0.. (steps)"},
         {"parallel: {strategy: tensor}", "strategy is \"tensor\", expected data"},
         {"watchdog: {timeout: 5 steps}",
          "job.yaml:3:21: watchdog.timeout is \"5 steps\", expected a number of s, min or h"},
         {"watchdog: {timeout: soon}", "watchdog.timeout is \"soon\", expected a number of s, min or h: at least 1 s"},
         {"deterministic: true\ndeterministic_shards: 6",
-         "job.yaml:4:23: deterministic_shards is 6, expected a power of two up to 4096, such as 8"},
+         "job.yaml:4:23: job: deterministic_shards is \"6\", expected a power of two, 1..4096"},
         {"deterministic: true\ntrain: {batch: 4}",
          "train.batch is 4, but with deterministic: true a step is computed in 8 parts (deterministic_shards)"},
         {"deterministic: true\ntrain: {batch_per_rank: 4}",

@@ -7,8 +7,8 @@
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
 
-#include "job/job_table.h"
 #include "plan/plan_offers.h"
+#include "program/program_options.h"
 #include "program/program_view.h"
 #include "test_util.h"
 
@@ -76,11 +76,7 @@ static void every_kernel_has_a_library(void)
 
 static const char *job_help(void)
 {
-    for (const cvy_job_section *s = cvy_job_sections; s->name; s++)
-        for (const cvy_option *row = strcmp(s->name, "plan") == 0 ? s->rows : NULL; row && row->name; row++)
-            if (strcmp(row->name, "kernels") == 0)
-                return row->help;
-    return "";
+    return cvy_program_option_of_key("plan", "kernels")->row.help;
 }
 
 static void words(void)

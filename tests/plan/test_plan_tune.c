@@ -309,7 +309,7 @@ static void bad_word(void)
     const cvy_program_opts opts = {.size = sizeof opts, .planning = "quick"};
     cvy_program *p = NULL;
     EXPECT_FAULT(cvy_program_create(context, &opts, &p), CVY_E_CONFIG,
-                 "opts.planning is 'quick', expected estimate, measure or patient");
+                 "opts.planning is \"quick\", expected estimate|measure|patient");
 }
 
 int main(int argc, char **argv)

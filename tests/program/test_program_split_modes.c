@@ -49,8 +49,8 @@ static void delayed(void)
 
 static void deferred(void)
 {
-    static const struct way w = {12, 2, "adam", 0, {.overlap_forward = 1}},
-                            clips = {12, 1, "lars", 0.05, {.overlap_forward = 1}};
+    static const struct way w = {12, 2, "adam", 0, {.overlap = CVY_OVERLAP_FORWARD}},
+                            clips = {12, 1, "lars", 0.05, {.overlap = CVY_OVERLAP_FORWARD}};
     as_alone(&w, &tensor, CVY_DTYPE_F64);
     as_alone(&w, &height, CVY_DTYPE_F64);
     as_alone(&clips, &height, CVY_DTYPE_F64);
@@ -157,8 +157,8 @@ static void refused(void)
         {{12, 1, "sgd", 0, {.update_mode = CVY_UPDATE_LOCAL}}, "local has each rank train a whole model by itself"},
         {{12, 1, "sgd", 0, {.update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1}},
          "parameter_server has each rank train a whole model"},
-        {{12, 1, "sgd", 0.5, {.overlap_forward = 1}}, "opts.tensor and clip_norm"},
-        {{12, 1, "lamb", 0, {.overlap_forward = 1}}, "opts.tensor and optimizer lamb"},
+        {{12, 1, "sgd", 0.5, {.overlap = CVY_OVERLAP_FORWARD}}, "opts.tensor and clip_norm"},
+        {{12, 1, "lamb", 0, {.overlap = CVY_OVERLAP_FORWARD}}, "opts.tensor and optimizer lamb"},
         {{12, 1, "lars", 0, {.update_mode = CVY_UPDATE_ZERO1}}, "zero1 does not suit the optimiser lars"},
     };
     for (int i = 0; i < CVY_COUNT(cases); i++) {

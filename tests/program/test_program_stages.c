@@ -83,7 +83,7 @@ static void refused(void)
     EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "opts.interleave is -1");
     opts.interleave = 0;
     opts.pipeline_order = "2f2b";
-    EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "expected 1f1b or gpipe");
+    EXPECT_FAULT(cvy_program_create(all, &opts, &p), CVY_E_CONFIG, "expected 1f1b|gpipe");
 }
 
 int main(int argc, char **argv)

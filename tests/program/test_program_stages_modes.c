@@ -42,7 +42,7 @@ static void delayed(void)
 static void deferred(void)
 {
     static const struct way ways[] = {{12, 4, "sgd", NULL, 0}, {13, 5, "adam", "gpipe", 0}, {3, 1, "lars", NULL, 0}};
-    cvy_program_opts opts = {.pipeline = nstages, .overlap_forward = 1};
+    cvy_program_opts opts = {.pipeline = nstages, .overlap = CVY_OVERLAP_FORWARD};
     for (int i = 0; i < CVY_COUNT(ways); i++)
         for (int d = 0; d < 2; d++, opts.interleave = 1 + i % 2)
             as_alone(&ways[i], &opts, d ? CVY_DTYPE_F64 : CVY_DTYPE_F32);
@@ -72,7 +72,7 @@ static void without_weights(void)
         {.pipeline = nstages, .first_layers = first},
         {.pipeline = nstages, .first_layers = first, .update_mode = CVY_UPDATE_ZERO1},
         {.pipeline = nstages, .first_layers = first, .update_mode = CVY_UPDATE_DELAYED},
-        {.pipeline = nstages, .first_layers = first, .overlap_forward = 1},
+        {.pipeline = nstages, .first_layers = first, .overlap = CVY_OVERLAP_FORWARD},
     };
     for (int i = 0; i < CVY_COUNT(modes); i++)
         as_alone(i == 0 ? &clips : &usual, &modes[i], CVY_DTYPE_F32);
@@ -285,8 +285,8 @@ static void refused(void)
     } cases[] = {
         {{.update_mode = CVY_UPDATE_LOCAL}, 0, "local has each rank train a whole model by itself"},
         {{.update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1}, 0, "parameter_server has each rank train"},
-        {{.shards = 2, .overlap_forward = 1}, 0, "opts.overlap_forward is 1"},
-        {{.overlap_forward = 1}, 0.5, "leave one of the two out"}};
+        {{.shards = 2, .overlap = CVY_OVERLAP_FORWARD}, 0, "opts.overlap is forward"},
+        {{.overlap = CVY_OVERLAP_FORWARD}, 0.5, "leave one of the two out"}};
     const struct way usual = {12, 1, "sgd", NULL, 0};
     const int defers = cvy_context_nranks(all) > nstages; /* with one rank in each stage nothing is reduced */
     for (int i = 0; i < CVY_COUNT(cases) - !defers; i++) {

@@ -136,7 +136,7 @@ static void refused(void)
         {{.shards = 6}, "opts.shards is 6, expected a power of two"},
         {{.shards = 16, .update_mode = CVY_UPDATE_ZERO1},
          "opts.update_mode is zero1, which does not go with deterministic updates"},
-        {{.shards = 16, .overlap_forward = 1}, "opts.overlap_forward is 1"},
+        {{.shards = 16, .overlap = CVY_OVERLAP_FORWARD}, "opts.overlap is forward"},
         {{.shards = 16, .reduce_wire = CVY_DTYPE_BF16}, "opts.reduce_wire is bf16"},
         {{.shards = 16, .reduce = "ring"}, "opts.reduce is ring"},
         {{.shards = 16, .planning = "measure"}, "opts.planning is measure"},

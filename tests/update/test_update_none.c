@@ -205,7 +205,8 @@ static void refuses_updates(void)
         const char *part;
     } wrong[] = {
         {{.size = sizeof(cvy_program_opts), .gradients_only = 1, .update_mode = CVY_UPDATE_ZERO1}, "opts.update_mode"},
-        {{.size = sizeof(cvy_program_opts), .gradients_only = 1, .overlap_forward = 1}, "opts.overlap_forward"},
+        {{.size = sizeof(cvy_program_opts), .gradients_only = 1, .overlap = CVY_OVERLAP_FORWARD},
+         "opts.overlap is forward"},
         {{.size = sizeof(cvy_program_opts), .gradients_only = 1, .shards = 4}, "opts.gradients_only"},
     };
     for (int i = 0; i < CVY_COUNT(wrong); i++) {

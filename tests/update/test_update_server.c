@@ -311,8 +311,9 @@ static void refused(cvy_context *context, server_opts update, cvy_training_opts 
     cvy_program *p = NULL;
     int step = 0;
     training.size = sizeof training;
-    EXPECT_OK(cvy_program_create(context, &opts, &p));
-    cvy_status status = cvy_program_add_training(p, m, 8, &training, &step);
+    cvy_status status = cvy_program_create(context, &opts, &p);
+    if (status == CVY_OK)
+        status = cvy_program_add_training(p, m, 8, &training, &step);
     if (status == CVY_OK)
         status = cvy_program_plan(p);
     EXPECT_INT(status, CVY_E_CONFIG);

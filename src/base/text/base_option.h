@@ -11,6 +11,7 @@
 #ifndef CVY_BASE_OPTION_H
 #define CVY_BASE_OPTION_H
 
+#include "base/text/base_text.h"
 #include "base/text/base_tree.h"
 
 typedef enum {
@@ -22,6 +23,10 @@ typedef enum {
     CVY_TYPE_INTS,   /* cvy_ints: a number or a list of numbers */
     CVY_TYPE_REALS,  /* cvy_reals: a number or a list of numbers */
     CVY_TYPE_TREE,   /* const cvy_tree *: any value, which the owner interprets; the default "" gives NULL */
+    CVY_TYPE_DTYPE,  /* cvy_dtype: one of the words of `valid` */
+    CVY_TYPE_WORD,   /* const char *, in the pool: one of the words of `valid` */
+    CVY_TYPE_NAMES,  /* const char *, in the pool: a name or a list of names, as "conv1, fc"; no names give NULL */
+    CVY_TYPE_INT3,   /* int64_t[3]: a number or a list of up to three numbers; the others are 0 */
 } cvy_option_type;
 
 #define CVY_LIST_MAX 64
@@ -42,7 +47,8 @@ typedef struct cvy_option {
     size_t offset;        /* offset of the field, by CVY_FIELD */
     const char *fallback; /* the default as text; NULL: the key is required */
     const char *valid;    /* "": any value; else bounds, all of which must hold (for each item of a list): "1.." "0..1"
-                             ">0" "0.. <1" "odd 1.."; CHOICE: "a|b|c" */
+                             ">0" "0.. <1" "odd 1.." "2^n"; CHOICE, DTYPE, WORD: "a|b|c". INT and NAMES also accept
+                             words that stand for a value: "auto=0 1..", "all|true=*|false=" */
     const char *unit;     /* "" or "samples", "channels", "s", "bytes" */
     const char *help;     /* one sentence without a full stop */
 } cvy_option;
@@ -55,6 +61,23 @@ cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *
 /* The same from text: a YAML flow map with or without its braces, "kernel: 3, pad: 1". NULL or "": all defaults. */
 cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text,
                                   void *fields, size_t size);
+/* Sets the field of one row from a value. pool NULL: texts are not copied and must live as long as the fields. who
+ * NULL: messages have the row's name alone. */
+cvy_status cvy_option_set(cvy_pool *pool, const char *who, const cvy_option *row, const cvy_tree *value, void *fields);
+/* Checks a field that a program has set; 0 and NULL stand for the default. CVY_E_CONFIG: "<name> is 5, expected 0..1".
+ */
+cvy_status cvy_option_check(const char *name, const cvy_option *row, const void *fields);
+/* Adds the value of one row, as cvy_options_print writes it. */
+void cvy_option_print(const cvy_option *row, const void *fields, cvy_text *out);
+/* Adds what a row accepts, for messages and pages: "auto or 1..". */
+void cvy_option_print_valid(const cvy_option *row, cvy_text *out);
+/* A word of `valid`, and the value that it stands for; neither ends with a NUL. */
+typedef struct cvy_option_term {
+    const char *word, *value; /* value: of "word=value"; NULL: the word stands for itself */
+    int word_length, value_length;
+} cvy_option_term;
+/* Reads the next word from *at, which begins as row->valid, and moves *at to its end; 0: there are no more words. */
+int cvy_option_next_word(const cvy_option *row, const char **at, cvy_option_term *out);
 /* Prints "name: value, ..." of all rows (a TREE row that is set prints as "..."). The caller frees the text. */
 cvy_status cvy_options_print(const cvy_option *rows, const void *fields, char **text_out);
 /* The same as a map from which cvy_options_parse makes the same fields again. Rows without a value are left out: NULL

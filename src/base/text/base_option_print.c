@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text/base_option.h"
@@ -15,9 +16,58 @@ static const char *type_word(cvy_option_type type)
     static const char *const words[] = {
         [CVY_TYPE_INT] = "integer",   [CVY_TYPE_REAL] = "number", [CVY_TYPE_BOOL] = "true|false",
         [CVY_TYPE_CHOICE] = "word",   [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",
-        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "tree",
+        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "tree",   [CVY_TYPE_DTYPE] = "word",
+        [CVY_TYPE_WORD] = "word",     [CVY_TYPE_NAMES] = "names", [CVY_TYPE_INT3] = "integers",
     };
     return words[type];
+}
+
+/* ---- words ---- */
+
+int cvy_option_next_word(const cvy_option *row, const char **at, cvy_option_term *out)
+{
+    const int may_be_bound = row->type == CVY_TYPE_INT || row->type == CVY_TYPE_INT3 || row->type == CVY_TYPE_INTS;
+    for (const char *term = *at ? *at : "", *end; *(term += strspn(term, " |")); term = end) {
+        end = term + strcspn(term, " |");
+        const char *equals = memchr(term, '=', (size_t)(end - term));
+        if (may_be_bound && !equals)
+            continue;
+        *out = (cvy_option_term){.word = term,
+                                 .word_length = (int)((equals ? equals : end) - term),
+                                 .value = equals ? equals + 1 : NULL,
+                                 .value_length = equals ? (int)(end - equals - 1) : 0};
+        *at = end;
+        return 1;
+    }
+    return 0;
+}
+
+/* "auto or 1..", "a power of two, 1..4096". */
+void cvy_option_print_valid(const cvy_option *row, cvy_text *out)
+{
+    const char *at = row->valid ? row->valid : "";
+    while (*at) {
+        const size_t n = strcspn(at, " |"), word = CVY_MIN(strcspn(at, "="), n);
+        if (n == 3 && strncmp(at, "2^n", 3) == 0)
+            cvy_text_add(out, "a power of two,");
+        else
+            cvy_text_add_bytes(out, at, word);
+        at += n;
+        if (*at)
+            cvy_text_add(out, "%s", word < n && *at == ' ' ? " or " : *at == ' ' ? " " : "|");
+        at += *at != '\0';
+    }
+}
+
+/* The word that stands for a value of an INT or NAMES row; 0: there is none. */
+static int word_of(const cvy_option *row, const char *value, cvy_option_term *out)
+{
+    const size_t n = strlen(value);
+    for (const char *at = row->valid; cvy_option_next_word(row, &at, out);)
+        if (out->value ? n == (size_t)out->value_length && strncmp(value, out->value, n) == 0
+                       : n == (size_t)out->word_length && strncmp(value, out->word, n) == 0)
+            return 1;
+    return 0;
 }
 
 /* Word number `value` of "a|b|c": its start, and its length in *length. */
@@ -79,6 +129,55 @@ static int is_absent(const cvy_option *row, const void *field)
            (row->type == CVY_TYPE_REAL && *(const double *)field == 0);
 }
 
+static cvy_status word_node(cvy_pool *pool, const cvy_option_term *term, cvy_tree **out)
+{
+    char *word = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &word, "%.*s", term->word_length, term->word));
+    return cvy_tree_new_scalar(pool, "options", word, out);
+}
+
+static cvy_status int_node(cvy_pool *pool, const cvy_option *row, int64_t value, cvy_tree **out)
+{
+    char text[32];
+    cvy_option_term term;
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return word_of(row, text, &term) ? word_node(pool, &term, out) : cvy_tree_new_scalar(pool, "options", text, out);
+}
+
+static cvy_status int3_node(cvy_pool *pool, const int64_t value[3], cvy_tree **out)
+{
+    cvy_ints list = {0};
+    for (int i = 0; i < 3; i++)
+        if (value[i] != 0) {
+            list.count = i + 1;
+            list.at[i] = value[i];
+        }
+    return list.count ? numbers_node(pool, &list, NULL, out) : CVY_OK;
+}
+
+/* A list of the names of "a, b", or a word that the row has. */
+static cvy_status names_node(cvy_pool *pool, const cvy_option *row, const char *names, cvy_tree **out)
+{
+    cvy_option_term term;
+    cvy_tree *list = NULL;
+    int count = 1;
+    if (!names)
+        return CVY_OK;
+    if (word_of(row, names, &term))
+        return word_node(pool, &term, out);
+    for (const char *c = names; *c; c++)
+        count += *c == ',';
+    CVY_TRY(cvy_tree_new_map(pool, "options", &list));
+    list->kind = CVY_TREE_LIST;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)count * sizeof *list->child, &list->child));
+    for (const char *at = names; *(at += strspn(at, ", \t\n")); at += strcspn(at, ", \t\n")) {
+        const cvy_option_term name = {.word = at, .word_length = (int)strcspn(at, ", \t\n")};
+        CVY_TRY(word_node(pool, &name, &list->child[list->count++]));
+    }
+    *out = list;
+    return CVY_OK;
+}
+
 /* The node of a field, or NULL if the field has no value. */
 static cvy_status field_node(cvy_pool *pool, const cvy_option *row, const void *field, cvy_tree **out)
 {
@@ -87,13 +186,17 @@ static cvy_status field_node(cvy_pool *pool, const cvy_option *row, const void *
     if (is_absent(row, field))
         return CVY_OK;
     switch (row->type) {
-    case CVY_TYPE_INT: return number_node(pool, 0, *(const int64_t *)field, 0, out);
+    case CVY_TYPE_INT: return int_node(pool, row, *(const int64_t *)field, out);
     case CVY_TYPE_REAL: return number_node(pool, 1, 0, *(const double *)field, out);
     case CVY_TYPE_BOOL: return cvy_tree_new_scalar(pool, "options", *(const int *)field ? "true" : "false", out);
     case CVY_TYPE_CHOICE:
         CVY_TRY(cvy_option_word(pool, row, *(const int *)field, &word));
         return cvy_tree_new_scalar(pool, "options", word, out);
+    case CVY_TYPE_DTYPE: return cvy_tree_new_scalar(pool, "options", cvy_dtype_text(*(const cvy_dtype *)field), out);
+    case CVY_TYPE_NAMES: return names_node(pool, row, *(const char *const *)field, out);
+    case CVY_TYPE_INT3: return int3_node(pool, field, out);
     case CVY_TYPE_STRING:
+    case CVY_TYPE_WORD:
         word = *(const char *const *)field;
         return word ? cvy_tree_new_scalar(pool, "options", word, out) : CVY_OK;
     case CVY_TYPE_INTS: return ((const cvy_ints *)field)->count ? numbers_node(pool, field, NULL, out) : CVY_OK;
@@ -125,18 +228,33 @@ cvy_status cvy_options_tree(cvy_pool *pool, const cvy_option *rows, const void *
 
 /* ---- to text ---- */
 
+static void print_int(cvy_text *t, const cvy_option *row, int64_t value)
+{
+    char text[32];
+    cvy_option_term term;
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    if (word_of(row, text, &term))
+        cvy_text_add_bytes(t, term.word, (size_t)term.word_length);
+    else
+        cvy_text_add(t, "%s", text);
+}
+
 static void print_field(cvy_text *t, const cvy_option *row, const void *field)
 {
     int length = 0;
     const char *word = NULL;
     switch (row->type) {
-    case CVY_TYPE_INT: cvy_text_add(t, "%lld", (long long)*(const int64_t *)field); break;
+    case CVY_TYPE_INT: print_int(t, row, *(const int64_t *)field); break;
+    case CVY_TYPE_INT3: cvy_text_add_ints(t, field, 3); break;
+    case CVY_TYPE_DTYPE: cvy_text_add(t, "%s", cvy_dtype_text(*(const cvy_dtype *)field)); break;
     case CVY_TYPE_REAL: cvy_text_add_real(t, *(const double *)field); break;
     case CVY_TYPE_BOOL: cvy_text_add(t, "%s", *(const int *)field ? "true" : "false"); break;
     case CVY_TYPE_CHOICE:
         word = choice_word(row->valid, *(const int *)field, &length);
         cvy_text_add(t, "%.*s", length, word);
         break;
+    case CVY_TYPE_WORD:
+    case CVY_TYPE_NAMES:
     case CVY_TYPE_STRING: cvy_text_add_quoted(t, *(const char *const *)field ? *(const char *const *)field : ""); break;
     case CVY_TYPE_INTS: {
         const cvy_ints *list = field;
@@ -157,6 +275,11 @@ static void print_field(cvy_text *t, const cvy_option *row, const void *field)
     }
     case CVY_TYPE_TREE: cvy_text_add(t, "%s", *(const cvy_tree *const *)field ? "..." : "null"); break;
     }
+}
+
+void cvy_option_print(const cvy_option *row, const void *fields, cvy_text *out)
+{
+    print_field(out, row, (const char *)fields + row->offset);
 }
 
 static cvy_status finish(cvy_text *t, char **text_out)
@@ -189,7 +312,7 @@ cvy_status cvy_options_help(const cvy_option *rows, char **text_out)
     for (const cvy_option *row = rows; row && row->name; row++)
         width = CVY_MAX(width, (int)strlen(row->name));
     for (const cvy_option *row = rows; row && row->name; row++) {
-        const int is_choice = row->type == CVY_TYPE_CHOICE;
+        const int is_choice = row->type == CVY_TYPE_CHOICE || row->type == CVY_TYPE_DTYPE || row->type == CVY_TYPE_WORD;
         cvy_text_add(&t, "  %-*s  %s", width, row->name, is_choice ? row->valid : type_word(row->type));
         if (!row->fallback)
             cvy_text_add(&t, ", required");
@@ -198,8 +321,11 @@ cvy_status cvy_options_help(const cvy_option *rows, char **text_out)
         cvy_text_add(&t, ": %s", row->help);
         const int has_unit = row->unit && row->unit[0], has_valid = !is_choice && row->valid && row->valid[0];
         if (has_unit || has_valid)
-            cvy_text_add(&t, " (%s%s%s)", has_unit ? row->unit : "", has_unit && has_valid ? ", " : "",
-                         has_valid ? row->valid : "");
+            cvy_text_add(&t, " (%s%s", has_unit ? row->unit : "", has_unit && has_valid ? ", " : "");
+        if (has_valid)
+            cvy_option_print_valid(row, &t);
+        if (has_unit || has_valid)
+            cvy_text_add(&t, ")");
         cvy_text_add(&t, "\n");
     }
     return finish(&t, text_out);

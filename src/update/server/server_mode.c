@@ -30,10 +30,6 @@ static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *opti
               "opts.update_mode: parameter_server: servers is %lld, but at least one of %d ranks must train: expected "
               "1 .. %d",
               servers, nranks, nranks - 1);
-    CVY_CHECK(p->opts.update_staleness >= -1, CVY_E_CONFIG,
-              "opts.update_mode: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for "
-              "any",
-              (long long)p->opts.update_staleness);
     CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
               "opts.update_mode: parameter_server does not round gradients and weights when it sends them, but "
               "opts.reduce_wire is bf16: leave opts.reduce_wire out, or use sync");
@@ -131,41 +127,6 @@ static void staleness(const cvy_program *p, double *mean, int64_t *most)
 
 static const cvy_update_async async = {is_on, serves, request_sync, next_sync, leave, serve, staleness};
 
-/* ---- options in a job file ---- */
-
-typedef struct cvy_server_options {
-    int64_t servers, staleness;
-    const char *staleness_text;
-} cvy_server_options;
-
-static const cvy_option rows[] = {
-    {"servers", CVY_TYPE_INT, CVY_FIELD(cvy_server_options, servers), "1", "1..", "ranks",
-     "number of ranks that hold the weights and do not train: the last ranks; at least one rank must train"},
-    {"staleness", CVY_TYPE_STRING, CVY_FIELD(cvy_server_options, staleness_text), "0", "", "steps",
-     "steps that a worker may be ahead of the slowest: 0: workers wait for each other in every step; none: no limit"},
-    {0},
-};
-
-static cvy_status read_options(void *options, const char **key_out)
-{
-    cvy_server_options *o = options;
-    const char *text = o->staleness_text ? o->staleness_text : "";
-    *key_out = "staleness";
-    o->staleness = -1;
-    if (strcmp(text, "none") == 0)
-        return CVY_OK;
-    CVY_CHECK(cvy_text_int(text, &o->staleness) == CVY_OK && o->staleness >= 0, CVY_E_CONFIG,
-              "is \"%s\", expected a number of steps, 0 or more, or none", text);
-    return CVY_OK;
-}
-
-static void fill(const void *options, cvy_program_opts *out)
-{
-    const cvy_server_options *o = options;
-    out->update_servers = o->servers;
-    out->update_staleness = o->staleness;
-}
-
 static const char *no_effect(const char *option, const char *value)
 {
     (void)value;
@@ -182,10 +143,7 @@ CVY_UPDATE_DEFINE(parameter_server) = {
     .saves_on_root = 1,
     .no_replicas = 1,
     .apart = 1,
-    .options = rows,
-    .options_size = sizeof(cvy_server_options),
-    .read_options = read_options,
-    .fill = fill,
+    .has_program_keys = 1,
     .no_effect = no_effect,
     .shape = shape,
     .check_task = check_task,
