@@ -485,6 +485,7 @@ static const char head[] =
     "are "
     "read,\n"
     "and none is wrong; `scripts/check_onnx_nodes.sh` also runs those of the model zoo that the package onnx has.\n"
+    "`scripts/check_onnx.py` compares torchvision's networks with ONNX Runtime, and steps of training with PyTorch.\n"
     "\n"
     "`Einsum` with more than two sources, with a label twice in a source that depends on the input, or with a sum over "
     "the\n"
