@@ -33,8 +33,9 @@ typedef struct cvy_heartbeat {
     char what[80];
 } cvy_heartbeat;
 
-/* Writes this rank's line. A failure does not matter to the run: the line stays as it was. */
-cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *heartbeat);
+/* Writes this rank's line. A failure does not matter to the run: the line stays as it was, and so does the text of the
+ * last fault. */
+void cvy_heartbeat_write(int fd, const cvy_heartbeat *heartbeat);
 /* Reads the lines of `nranks` ranks. A missing line gets rank -1. */
 cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *heartbeats_out);
 /* Writes to `text` which rank holds up the others. fresh_s: a living rank's heartbeat may be older than the latest one

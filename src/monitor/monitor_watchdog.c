@@ -98,7 +98,7 @@ static void write_heartbeat(cvy_watchdog *w, cvy_heartbeat_state state)
     if (w->fd < 0)
         w->fd = cvy_file_open(heartbeat_path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666, NULL);
     if (w->fd >= 0)
-        (void)!cvy_heartbeat_write(w->fd, &heartbeat);
+        cvy_heartbeat_write(w->fd, &heartbeat);
     pthread_mutex_lock(&w->lock);
 }
 
