@@ -24,7 +24,7 @@ cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
     b->time = (cvy_step_time){0};
     CVY_TRY(cvy_bench_take_turns(b));
     b->nstep++;
-    if (updates && update->def->flush_every && b->nstep % update->def->flush_every(update->options) == 0)
+    if (updates && update->def->job.flush_every && b->nstep % update->def->job.flush_every(update->options) == 0)
         CVY_TRY(cvy_program_flush(b->session.program));
     *seconds_out = cvy_clock_s() - begin;
     return CVY_OK;

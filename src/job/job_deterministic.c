@@ -22,7 +22,7 @@ static cvy_status refuse_options(const cvy_job *job)
 {
     const cvy_program_opts opts = cvy_job_program_opts(job, NULL);
     cvy_update_conflict c = {0};
-    if (!cvy_update_find("deterministic")->conflict(&opts, &c))
+    if (!cvy_update_find("deterministic")->plan.conflict(&opts, &c))
         return CVY_OK;
     const cvy_program_option *o = cvy_program_option_of_field(c.option, strlen(c.option));
     const int is_mode = strcmp(c.option, "update_mode") == 0;

@@ -15,7 +15,7 @@
 static const char *by_mode(const cvy_job *job, const char *option, const char *value)
 {
     const cvy_update_def *def = job->update.def;
-    return value && def->no_effect ? def->no_effect(option, value) : NULL;
+    return value && def->plan.no_effect ? def->plan.no_effect(option, value) : NULL;
 }
 
 /* A number of the optimiser, as the job gives it or by default; 0: the optimiser has no such option. */

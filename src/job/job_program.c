@@ -71,13 +71,13 @@ cvy_status cvy_job_update_rows(cvy_job *job, cvy_pool *pool, const struct cvy_up
 {
     row_list list = {0};
     if (fields_out)
-        *fields_out = def->has_program_keys ? (void *)job : job->update.options;
-    if (def->options) {
-        *out = def->options;
+        *fields_out = def->job.has_program_keys ? (void *)job : job->update.options;
+    if (def->job.options) {
+        *out = def->job.options;
         return CVY_OK;
     }
     CVY_TRY(cvy_pool_alloc(pool, sizeof *list.at * (size_t)count_rows(NULL), &list.at));
-    if (def->has_program_keys)
+    if (def->job.has_program_keys)
         add_program_rows(&list, "update", "mode");
     *out = list.at;
     return CVY_OK;

@@ -45,10 +45,10 @@ static cvy_status read_options(cvy_job *job, const cvy_tree *map, const cvy_upda
     char who[64], text[256];
     const char *key = "";
     snprintf(who, sizeof who, "update (%s)", def->name);
-    CVY_TRY(cvy_pool_alloc(job->pool, CVY_MAX(def->options_size, 1), &job->update.options));
+    CVY_TRY(cvy_pool_alloc(job->pool, CVY_MAX(def->job.options_size, 1), &job->update.options));
     CVY_TRY(cvy_job_update_rows(job, job->pool, def, &rows, &fields));
-    CVY_TRY(cvy_options_parse(job->pool, who, rows, map, also, fields, def->options_size));
-    if (!def->read_options || def->read_options(job->update.options, &key) == CVY_OK)
+    CVY_TRY(cvy_options_parse(job->pool, who, rows, map, also, fields, def->job.options_size));
+    if (!def->job.read_options || def->job.read_options(job->update.options, &key) == CVY_OK)
         return CVY_OK;
     snprintf(text, sizeof text, "%s", cvy_error_text());
     return cvy_error_set(CVY_E_CONFIG, "%s: update.%s %s", where(job, key), key, text);

@@ -337,8 +337,8 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     CVY_TRY(cvy_program_read_groups(p->pool, &o, s));
     CVY_TRY(read_optimizer(p, &o, s));
     CVY_TRY(cvy_program_check_average(p, &s->train.optimise));
-    if (p->update.def->check_task)
-        CVY_TRY(p->update.def->check_task(p, &s->train.optimise));
+    if (p->update.def->plan.check_task)
+        CVY_TRY(p->update.def->plan.check_task(p, &s->train.optimise));
     return add_task(p, s, task_out);
 }
 

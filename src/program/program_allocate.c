@@ -213,15 +213,15 @@ static cvy_status allocate(cvy_program *p)
     int shared = 0;
     p->memory.arena_bytes = CVY_MAX(p->memory.arena_bytes, 64);
     CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->memory.arena_bytes, &p->memory.arena)));
-    CVY_TRY(cvy_comm_agree(comm, p->update.def->prepare ? p->update.def->prepare(p) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(comm, p->update.def->plan.prepare ? p->update.def->plan.prepare(p) : CVY_OK));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(allocate_shared(p, shared));
     if (p->kernel.by_clock && !p->memory.node_shared)
         CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
     CVY_TRY(cvy_comm_agree(comm, cvy_program_allocate_variables(p)));
     CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
-    if (p->update.def->connect)
-        CVY_TRY(p->update.def->connect(p));
+    if (p->update.def->plan.connect)
+        CVY_TRY(p->update.def->plan.connect(p));
     return p->kernel.by_clock ? CVY_OK : cvy_program_initialise(p);
 }
 

@@ -25,8 +25,8 @@ cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_op
         return CVY_OK;
     CVY_TRY(cvy_tree_real(average, &decay));
     CVY_CHECK(
-        decay == 0 || (!p->update.shape.state_elsewhere && p->update.shape.state_parts <= 1 && !def->async &&
-                       !def->flush_due && !def->flush_before_forward),
+        decay == 0 || (!p->update.shape.state_elsewhere && p->update.shape.state_parts <= 1 && !def->watch.async &&
+                       !def->job.flush_due && !def->flush_before_forward),
         CVY_E_CONFIG,
         "opts.optimizer_options: average is %g, but with %s%s not every rank has all averages of the weights: leave "
         "it out, or take opts.update_mode: sync without opts.overlap: forward",

@@ -66,13 +66,13 @@ int cvy_program_now(const cvy_program *p, char *text, size_t room)
     const int awaits = say_running(p, running, sizeof running);
     if (grid->nstages > 1)
         snprintf(stage, sizeof stage, ", stage %d of %d", grid->stage + 1, grid->nstages);
-    if (p->update.def->waits_for)
-        p->update.def->waits_for(p, waits, sizeof waits);
+    if (p->update.def->watch.waits_for)
+        p->update.def->watch.waits_for(p, waits, sizeof waits);
     snprintf(text, room, "%s%s%s%s%s", stage, running, collective ? ", in " : "", collective ? collective : "", waits);
     return awaits || collective;
 }
 
 long long cvy_program_progress(const cvy_program *p)
 {
-    return p->update.def->progress ? p->update.def->progress(p) : 0;
+    return p->update.def->watch.progress ? p->update.def->watch.progress(p) : 0;
 }

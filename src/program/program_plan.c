@@ -461,8 +461,8 @@ static cvy_status plan_steps(cvy_program *p)
     for (int i = 0; i < p->ntask; i++)
         p->memory.arena_bytes =
             CVY_MAX(p->memory.arena_bytes, cvy_program_arena_offset(p, p->task[i]) + p->task[i]->plan->arena_bytes);
-    if (p->update.def->planned)
-        CVY_TRY(p->update.def->planned(p));
+    if (p->update.def->plan.planned)
+        CVY_TRY(p->update.def->plan.planned(p));
     return find_shares(p);
 }
 

@@ -32,7 +32,7 @@ static const cvy_update_def *asked_for(const cvy_program_opts *opts)
 static cvy_status check(const cvy_program *p, const cvy_update_def *def)
 {
     cvy_update_conflict c = {0};
-    if (def->conflict && def->conflict(&p->opts, &c)) {
+    if (def->plan.conflict && def->plan.conflict(&p->opts, &c)) {
         const cvy_update_def *mode = cvy_update_by_mode((int)p->opts.update_mode);
         return cvy_error_set(CVY_E_CONFIG, "opts.%s is %s, which does not go with %s updates: it %s", c.option,
                              c.value ? c.value
@@ -40,7 +40,7 @@ static cvy_status check(const cvy_program *p, const cvy_update_def *def)
                                      : "unknown",
                              def->name, c.why);
     }
-    return def->check ? def->check(p) : CVY_OK;
+    return def->plan.check ? def->plan.check(p) : CVY_OK;
 }
 
 static cvy_update_shape plain_shape(const cvy_program *p)
@@ -66,11 +66,11 @@ cvy_status cvy_program_open_update(cvy_program *p)
     if (def->many_ranks && p->grid.ndata == 1)
         def = cvy_update_find("sync");
     p->update.def = def;
-    if (def->create)
-        CVY_TRY(def->create(p));
+    if (def->plan.create)
+        CVY_TRY(def->plan.create(p));
     p->update.shape = plain_shape(p);
-    if (def->shape)
-        def->shape(p, &p->update.shape);
+    if (def->plan.shape)
+        def->plan.shape(p, &p->update.shape);
     return CVY_OK;
 }
 
@@ -99,19 +99,19 @@ cvy_status cvy_program_abandon(cvy_program *p)
 cvy_status cvy_program_collect(cvy_program *p, cvy_vars **pending_out)
 {
     *pending_out = NULL;
-    const cvy_status status = p->update.def->save ? p->update.def->save(p, pending_out) : CVY_OK;
+    const cvy_status status = p->update.def->save.begin ? p->update.def->save.begin(p, pending_out) : CVY_OK;
     return cvy_comm_agree(p->context->comm, status);
 }
 
 void cvy_program_release(cvy_program *p)
 {
-    if (p->update.def->release)
-        p->update.def->release(p);
+    if (p->update.def->save.release)
+        p->update.def->save.release(p);
 }
 
 const cvy_pending *cvy_program_pending(const cvy_program *p)
 {
-    const cvy_pending *pending = p->update.def->pending ? p->update.def->pending(p) : NULL;
+    const cvy_pending *pending = p->update.def->save.pending ? p->update.def->save.pending(p) : NULL;
     return pending && pending->plan ? pending : NULL;
 }
 
@@ -126,19 +126,19 @@ int cvy_program_pending_task(const cvy_program *p)
 
 cvy_status cvy_program_resume_pending(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out)
 {
-    CVY_CHECK(p->update.def->resume, CVY_E_CONFIG, "an update is pending, but opts.update_mode: %s leaves none pending",
-              p->update.def->name);
-    return p->update.def->resume(p, task, lr, number, pending_out);
+    CVY_CHECK(p->update.def->save.resume, CVY_E_CONFIG,
+              "an update is pending, but opts.update_mode: %s leaves none pending", p->update.def->name);
+    return p->update.def->save.resume(p, task, lr, number, pending_out);
 }
 
 void cvy_program_describe_update(const cvy_program *p, int task, cvy_text *out)
 {
-    if (p->update.def->describe)
-        p->update.def->describe(p, task, out);
+    if (p->update.def->watch.describe)
+        p->update.def->watch.describe(p, task, out);
 }
 
 const cvy_update_async *cvy_program_async(const cvy_program *p)
 {
-    const cvy_update_async *async = p->update.def->async;
+    const cvy_update_async *async = p->update.def->watch.async;
     return async && async->is_on(p) ? async : NULL;
 }

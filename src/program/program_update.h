@@ -71,23 +71,8 @@ typedef struct cvy_update_conflict {
     const char *why;    /* "rounds what is sent ...: take f32" */
 } cvy_update_conflict;
 
-/* A function that is NULL has nothing to do. */
-typedef struct cvy_update_def {
-    const char *name, *summary;
-    int mode;                                       /* the value of update_mode; -1: another option selects it */
-    int (*asked_for)(const cvy_program_opts *opts); /* by options other than update_mode; it takes precedence */
-    unsigned many_ranks : 1;                        /* with one rank, `sync` replaces it: the results are the same */
-    unsigned flush_before_forward : 1;              /* weights are not up to date between steps */
-    unsigned saves_on_root : 1;                     /* save() makes variables complete on rank 0 only */
-    unsigned no_replicas : 1;                       /* ranks need not have equal weights after a flush */
-    unsigned any_space : 1;                         /* it also works on backends whose tensors the host cannot read */
-    unsigned apart : 1;       /* workers make steps, or means of weights, by themselves: no step is one of all ranks */
-    unsigned takes_turns : 1; /* after step() each rank has the new weights, so another training task may follow */
-    unsigned fuses_updates : 1; /* step() runs a whole plan: a kernel may make a gradient and use it at once */
-    int meets_in;               /* steps after whose end all ranks have made the gradients of the first of them: 1, or 2
-                                   if they are reduced during the next step; 0: a rank never waits for that */
-
-    /* -- configuration in a job file -- */
+/* Its configuration in a job file. */
+typedef struct cvy_update_job_def {
     unsigned has_program_keys : 1; /* its keys are the program's options of the section `update` */
     const cvy_option *options;     /* fields of a struct of options_size bytes; NULL: none */
     size_t options_size;
@@ -98,8 +83,10 @@ typedef struct cvy_update_def {
     int (*flush_due)(const void *options, const cvy_update_run *run, int64_t step);
     int (*in_sync)(const void *options, const cvy_update_run *run, int64_t step);
     void (*describe_run)(const void *options, const cvy_update_run *run, cvy_text *out); /* adds lines, or nothing */
+} cvy_update_job_def;
 
-    /* -- planning, in this order -- */
+/* What it does while a program is planned, in this order. */
+typedef struct cvy_update_plan_def {
     /* Returns whether an option conflicts with the mode, and which one. Job files are checked by it too. */
     int (*conflict)(const cvy_program_opts *opts, cvy_update_conflict *out);
     /* Why a given option has no effect; NULL: it has one. */
@@ -111,6 +98,50 @@ typedef struct cvy_update_def {
     cvy_status (*planned)(cvy_program *p); /* plans are made; there is no memory yet */
     cvy_status (*prepare)(cvy_program *p); /* the arena exists; plans are not bound yet */
     cvy_status (*connect)(cvy_program *p); /* plans are bound, variables have memory. Collective */
+} cvy_update_plan_def;
+
+/* What it does for checkpoints. */
+typedef struct cvy_update_save_def {
+    /* Brings variables to the ranks that save them. *pending_out: the pending gradients, as variables in the arena, or
+     * NULL; save them before the next step, then destroy them. Collective. */
+    cvy_status (*begin)(cvy_program *p, cvy_vars **pending_out);
+    const cvy_pending *(*pending)(const cvy_program *p);
+    /* Restores the state in which the task has been run and its update is pending. The caller fills the variables. All
+     * ranks call it. */
+    cvy_status (*resume)(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out);
+    /* After begin(), and after variables were loaded: releases memory of what other ranks keep. */
+    void (*release)(cvy_program *p);
+} cvy_update_save_def;
+
+/* What it tells of itself while it runs. */
+typedef struct cvy_update_watch_def {
+    void (*waits_for)(const cvy_program *p, char *text, size_t room); /* called by the watchdog's thread */
+    long long (*progress)(const cvy_program *p);                      /* grows while this rank is alive */
+    /* Adds a line about the effect of the mode on a task, or nothing. */
+    void (*describe)(const cvy_program *p, int task, cvy_text *out);
+    const cvy_update_async *async;
+} cvy_update_watch_def;
+
+/* A function that is NULL has nothing to do. */
+typedef struct cvy_update_def {
+    const char *name, *summary;
+    int mode;                                       /* the value of update_mode; -1: another option selects it */
+    int (*asked_for)(const cvy_program_opts *opts); /* by options other than update_mode; it takes precedence */
+    unsigned many_ranks : 1;                        /* with one rank, `sync` replaces it: the results are the same */
+    unsigned flush_before_forward : 1;              /* weights are not up to date between steps */
+    unsigned saves_on_root : 1;                     /* save.begin() makes variables complete on rank 0 only */
+    unsigned no_replicas : 1;                       /* ranks need not have equal weights after a flush */
+    unsigned any_space : 1;                         /* it also works on backends whose tensors the host cannot read */
+    unsigned apart : 1;       /* workers make steps, or means of weights, by themselves: no step is one of all ranks */
+    unsigned takes_turns : 1; /* after step() each rank has the new weights, so another training task may follow */
+    unsigned fuses_updates : 1; /* step() runs a whole plan: a kernel may make a gradient and use it at once */
+    int meets_in;               /* steps after whose end all ranks have made the gradients of the first of them: 1, or 2
+                                   if they are reduced during the next step; 0: a rank never waits for that */
+
+    cvy_update_job_def job;
+    cvy_update_plan_def plan;
+    cvy_update_save_def save;
+    cvy_update_watch_def watch;
 
     /* -- running -- */
     cvy_status (*step)(cvy_program *p, cvy_program_task *task, double lr); /* runs a training task */
@@ -122,24 +153,6 @@ typedef struct cvy_update_def {
     /* For a fault that all ranks have: reductions that are under way are completed, but their update is not done.
      * Collective. */
     cvy_status (*abandon)(cvy_program *p);
-
-    /* -- checkpoints -- */
-    /* Brings variables to the ranks that save them. *pending_out: the pending gradients, as variables in the arena, or
-     * NULL; save them before the next step, then destroy them. Collective. */
-    cvy_status (*save)(cvy_program *p, cvy_vars **pending_out);
-    const cvy_pending *(*pending)(const cvy_program *p);
-    /* Restores the state in which the task has been run and its update is pending. The caller fills the variables. All
-     * ranks call it. */
-    cvy_status (*resume)(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out);
-    /* After save(), and after variables were loaded: releases memory of what other ranks keep. */
-    void (*release)(cvy_program *p);
-
-    /* -- watching -- */
-    void (*waits_for)(const cvy_program *p, char *text, size_t room); /* called by the watchdog's thread */
-    long long (*progress)(const cvy_program *p);                      /* grows while this rank is alive */
-    /* Adds a line about the effect of the mode on a task, or nothing. */
-    void (*describe)(const cvy_program *p, int task, cvy_text *out);
-    const cvy_update_async *async;
 
     void (*destroy)(cvy_program *p); /* after the plans */
 } cvy_update_def;

@@ -20,29 +20,30 @@ cvy_status cvy_trainer_flush(cvy_trainer *t, int64_t step)
 {
     const struct cvy_job_update *u = &t->session.job->update;
     const cvy_update_run run = run_of(t);
-    return u->def->flush_due && u->def->flush_due(u->options, &run, step) ? cvy_program_flush(t->session.program)
-                                                                          : CVY_OK;
+    return u->def->job.flush_due && u->def->job.flush_due(u->options, &run, step)
+               ? cvy_program_flush(t->session.program)
+               : CVY_OK;
 }
 
 int64_t cvy_trainer_steps_to_flush(const cvy_trainer *t)
 {
     const struct cvy_job_update *u = &t->session.job->update;
-    return u->def->flush_every ? CVY_MIN(u->def->flush_every(u->options), t->order.steps_per_epoch) - 1 : 0;
+    return u->def->job.flush_every ? CVY_MIN(u->def->job.flush_every(u->options), t->order.steps_per_epoch) - 1 : 0;
 }
 
 const char *cvy_trainer_mode(const cvy_trainer *t, int64_t step)
 {
     const struct cvy_job_update *u = &t->session.job->update;
     const cvy_update_run run = run_of(t);
-    return u->def->in_sync && u->def->in_sync(u->options, &run, step) ? "sync" : u->def->name;
+    return u->def->job.in_sync && u->def->job.in_sync(u->options, &run, step) ? "sync" : u->def->name;
 }
 
 void cvy_trainer_say_mode(cvy_trainer *t)
 {
     const struct cvy_job_update *u = &t->session.job->update;
     const cvy_update_run run = run_of(t);
-    if (u->def->describe_run)
-        u->def->describe_run(u->options, &run, &t->session.notes);
+    if (u->def->job.describe_run)
+        u->def->job.describe_run(u->options, &run, &t->session.notes);
 }
 
 /* ---- checkpoints ---- */
@@ -79,7 +80,7 @@ static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
     int tail = 0;
     if (!node || node->kind != CVY_TREE_MAP)
         return CVY_OK;
-    CVY_CHECK(t->session.job->update.def->resume, CVY_E_CONFIG,
+    CVY_CHECK(t->session.job->update.def->save.resume, CVY_E_CONFIG,
               "%s was saved with an update pending, but this job's updates are not delayed: resume with update: "
               "delayed, which can return to sync at once (cool_down: 100 %%), or start a new run with train.init: %s",
               t->folder.resume.path, t->folder.resume.weights_path[0]);

@@ -34,7 +34,8 @@ cvy_status cvy_trainer_check_validation(const cvy_trainer *t)
     const cvy_job *job = t->session.job;
     const cvy_update_def *def = job->update.def;
     const int forward = job->program.overlap == CVY_OVERLAP_FORWARD;
-    CVY_CHECK(!job->train.validate_every || (!def->flush_due && !def->flush_every && !def->no_replicas && !forward),
+    CVY_CHECK(!job->train.validate_every ||
+                  (!def->job.flush_due && !def->job.flush_every && !def->no_replicas && !forward),
               CVY_E_CONFIG,
               "%s: train.validate_every is %lld, but with %s the ranks have all updates only at the end of an epoch: "
               "leave it out, or take update: sync",

@@ -126,9 +126,9 @@ CVY_UPDATE_DEFINE(deterministic) = {
     .any_space = 1,
     .meets_in = 1,
     .asked_for = is_asked_for,
-    .conflict = conflict,
-    .check = check,
-    .shape = shape,
+    .plan.conflict = conflict,
+    .plan.check = check,
+    .plan.shape = shape,
     .step = deterministic_step,
-    .describe = describe,
+    .watch.describe = describe,
 };
