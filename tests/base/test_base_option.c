@@ -159,6 +159,28 @@ static void tree_reads_back(void)
     cvy_mem_free(&text);
 }
 
+/* Names may be separated by commas, spaces or both, as in "a b": the tree has a list of them. */
+static void names_become_a_list(void)
+{
+    static const cvy_option names[] = {
+        {"layers", CVY_TYPE_NAMES, CVY_FIELD(sample, name), "", "all|true=*", "", "layers that are meant"}, {0}};
+    static const char *const given[] = {"a, b, c", "a b c", " a,b \t c,", "[a, b, c]"};
+    for (int i = 0; i < CVY_COUNT(given); i++) {
+        struct sample s;
+        cvy_tree *map = NULL, *value = NULL, *tree = NULL;
+        char *text = NULL;
+        EXPECT_OK(cvy_tree_new_map(pool, "job.yaml", &map));
+        EXPECT_OK(given[i][0] == '[' ? cvy_tree_parse_text(pool, "job.yaml", given[i], strlen(given[i]), &value)
+                                     : cvy_tree_new_scalar(pool, "job.yaml", given[i], &value));
+        EXPECT_OK(cvy_tree_set(pool, map, "layers", value));
+        EXPECT_OK(cvy_options_parse(pool, "layer conv1", names, map, NULL, &s, sizeof s));
+        EXPECT_OK(cvy_options_tree(pool, names, &s, &tree));
+        EXPECT_OK(cvy_tree_print(tree, &text));
+        EXPECT_TEXT(text, "layers: [a, b, c]\n");
+        cvy_mem_free(&text);
+    }
+}
+
 static void help(void)
 {
     char *text = NULL;
@@ -201,6 +223,7 @@ int main(void)
     TEST(required_and_extra);
     TEST(print_reads_back);
     TEST(tree_reads_back);
+    TEST(names_become_a_list);
     TEST(help);
     TEST(no_memory);
     cvy_pool_destroy(&pool);

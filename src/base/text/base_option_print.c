@@ -166,7 +166,7 @@ static cvy_status names_node(cvy_pool *pool, const cvy_option *row, const char *
     if (word_of(row, names, &term))
         return word_node(pool, &term, out);
     for (const char *c = names; *c; c++)
-        count += *c == ',';
+        count += strchr(", \t\n", *c) != NULL;
     CVY_TRY(cvy_tree_new_map(pool, "options", &list));
     list->kind = CVY_TREE_LIST;
     CVY_TRY(cvy_pool_alloc(pool, (size_t)count * sizeof *list->child, &list->child));
