@@ -50,7 +50,7 @@ const cvy_program_option cvy_program_option_table[] = {
             "steps that a worker may be ahead of the slowest: 0: workers wait for each other in every step; none: no "
             "limit")},
 
-    {OPTION("train", "seed", INT, seed, "1", "0..", "", "seed of all random numbers")},
+    {OPTION("train", "seed", INT, seed, "1", "0..", "", "seed of all random numbers"), .any_bits = 1},
     {OPTION("train", "dtype", DTYPE, dtype, "f32", "f32|f64|bf16", "",
             "type of activations; bf16 keeps weights, sums and statistics in f32, and is faster than f32 with AMX or "
             "AVX512_BF16; other CPUs compute in f32, so it saves memory but little time; f64 is slow and for checks")},
@@ -198,7 +198,8 @@ cvy_status cvy_program_opts_check(const cvy_program_opts *opts)
     for (const cvy_program_option *o = cvy_program_option_table; o->field; o++) {
         char name[64];
         snprintf(name, sizeof name, "opts.%s", o->field);
-        CVY_TRY(cvy_option_check(name, &o->row, opts));
+        if (!o->any_bits)
+            CVY_TRY(cvy_option_check(name, &o->row, opts));
         const cvy_status status = cvy_program_option_check_text(o, opts);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", name);

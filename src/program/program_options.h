@@ -24,6 +24,7 @@ typedef struct cvy_program_option {
     const char *field;                      /* its name in cvy_program_opts; NULL ends the table */
     cvy_option row;                         /* the offset is in cvy_program_opts */
     int may_differ;                         /* ranks may have different values */
+    int any_bits;                           /* a program may set any bits, whatever `valid` says of the key */
     cvy_status (*check)(const char *value); /* of a text: what `valid` cannot say; may be NULL */
 } cvy_program_option;
 

@@ -209,6 +209,7 @@ static void fields_are_checked(void)
     };
     for (int i = 0; i < CVY_COUNT(bad); i++)
         EXPECT_FAULT(cvy_program_opts_check(&bad[i].opts), CVY_E_CONFIG, bad[i].text);
+    EXPECT_OK(cvy_program_opts_check(&(cvy_program_opts){.seed = UINT64_MAX}));
 }
 
 int main(void)
