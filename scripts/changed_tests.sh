@@ -8,15 +8,19 @@ cd "$(dirname "$0")/.." || exit 1
 day_before=$(($(git log -1 --format=%ct) - 86400)) || exit 0
 base=$(git rev-list -1 --before=$day_before HEAD)
 [ -n "$base" ] || exit 0
-git log --format= --name-only -M --diff-filter=AM "$base"..HEAD -- src lab cmd tests | awk '
-    !seen[$0]++ {
-        n = split($0, part, "/")
+git log --format= --name-status -M --diff-filter=AMR "$base"..HEAD -- src lab cmd tests | awk -F '\t' '
+    function say(name) {
+        if (!said[name]++)
+            print name
+    }
+    $1 != "R100" {
+        n = split($NF, part, "/")
         name = part[n]
         if (sub(/\.sh$/, "", name) && part[1] == "tests")
-            print part[n - 1] "_" name
+            say(part[n - 1] "_" name)
         else if (sub(/\.[ch]$/, "", name)) {
             sub(/^test_/, "", name)
             for (i = 0; i <= 3; i++)
-                print "test_" name (i ? "_n" i : "")
+                say("test_" name (i ? "_n" i : ""))
         }
     }'
