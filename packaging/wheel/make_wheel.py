@@ -23,7 +23,8 @@ import tomllib
 import zipfile
 
 TAG = "py3-none-linux_x86_64"
-PARTS = ("bin/convoy", "lib/convoy/*.so*", "lib/convoy/*/*.so", "lib/convoy/*/libconvoy.so.0", "libexec/convoy/*", "share/convoy/frameworks/**/*")
+PARTS = ("bin/convoy", "lib/convoy/*.so*", "lib/convoy/*/*.so", "lib/convoy/*/libconvoy.so.0", "libexec/convoy/*", "share/convoy/frameworks/**/*",
+         "share/convoy/jobscripts/*")
 LEFT_OUT = "lib/convoy/*/libconvoy.so"  # for linkers; it is libconvoy.so.0 again
 # Where further libraries are looked for, after LD_LIBRARY_PATH: an MPI library from the index, such as mpich, lies in lib of the
 # environment, and the libgomp of oneDNN beside it.

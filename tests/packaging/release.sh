@@ -41,11 +41,11 @@ contains log 'not committed: M CHANGELOG.md' || contains log 'not committed:  M 
 
 # ---- a wheel ----
 python=$(command -v python3) && "$python" -c 'import tomllib, pip' 2>/dev/null || { echo "no python3, 3.11 or newer, with pip: no wheel is made"; exit $failed; }
-mkdir -p built/bin built/lib/convoy/mpich built/lib/convoy/openmpi built/include/convoy built/share/doc/convoy/licenses built/share/convoy/frameworks/a
+mkdir -p built/bin built/lib/convoy/mpich built/lib/convoy/openmpi built/include/convoy built/share/doc/convoy/licenses built/share/convoy/frameworks/a built/share/convoy/jobscripts
 printf '#!/bin/sh\necho "the loader $*"\n' >built/bin/convoy && chmod +x built/bin/convoy
 for file in choose.so libgomp.so.1 mpich/alone.so mpich/convoy.so mpich/libconvoy.so.0.9 openmpi/convoy.so openmpi/libconvoy.so.0.9; do echo "$file" >"built/lib/convoy/$file"; done
 for variant in mpich openmpi; do ln -s libconvoy.so.0.9 built/lib/convoy/$variant/libconvoy.so.0 && ln -s libconvoy.so.0 built/lib/convoy/$variant/libconvoy.so; done
-echo x | tee built/include/convoy/a.h built/share/doc/convoy/licenses/zlib.txt >built/share/convoy/frameworks/a/a.py
+echo x | tee built/include/convoy/a.h built/share/doc/convoy/licenses/zlib.txt built/share/convoy/jobscripts/a.job >built/share/convoy/frameworks/a/a.py
 wheel() { PYTHONDONTWRITEBYTECODE=1 PATCHELF=true SOURCE_DATE_EPOCH=1700000000 "$python" "$CONVOY_SOURCE/packaging/wheel/make_wheel.py" "$CONVOY_SOURCE" built stage "$1"; }
 file=$(wheel one) || { fail "the wheel is not made"; exit 1; }
 [ "$file" = "one/libconvoy-$version-py3-none-linux_x86_64.whl" ] || fail "the wheel is $file"
@@ -60,7 +60,7 @@ for name, (digest, size) in record.items():
     data = wheel.read(name)
     assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() and int(size) == len(data), name
 binary = {name for name in names if not name.startswith(about) and not name.endswith(".py")}
-assert binary == {f"libconvoy-{sys.argv[2]}.data/scripts/convoy", "convoy/py.typed", "convoy/bin/convoy", "convoy/lib/convoy/choose.so", "convoy/lib/convoy/libgomp.so.1", "convoy/lib/convoy/mpich/alone.so",
+assert binary == {f"libconvoy-{sys.argv[2]}.data/scripts/convoy", "convoy/py.typed", "convoy/bin/convoy", "convoy/lib/convoy/choose.so", "convoy/lib/convoy/libgomp.so.1", "convoy/lib/convoy/mpich/alone.so", "convoy/share/convoy/jobscripts/a.job",
                   *(f"convoy/lib/convoy/{v}/{f}" for v in ("mpich", "openmpi") for f in ("convoy.so", "libconvoy.so.0"))}, binary
 assert {"convoy/__init__.py", "convoy/share/convoy/frameworks/a/a.py", f"{about}/licenses/LICENSE", f"{about}/licenses/zlib.txt"} <= names, names
 assert wheel.getinfo("convoy/bin/convoy").external_attr >> 16 == 0o100755
