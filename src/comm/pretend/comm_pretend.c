@@ -195,8 +195,3 @@ cvy_status cvy_comm_create_pretended_part(const cvy_comm *all, const int *ranks,
 {
     return make(&state_of(all)->network, ranks, nranks, rank, out);
 }
-
-const cvy_network *cvy_comm_pretended_network(const cvy_comm *comm)
-{
-    return &state_of(comm)->network;
-}

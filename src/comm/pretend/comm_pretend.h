@@ -12,7 +12,5 @@
 cvy_status cvy_comm_create_pretended(const cvy_network *network, int nranks, int rank, cvy_comm **out);
 /* A part of it: the ranks with these numbers, ascending; rank is the index of this one. */
 cvy_status cvy_comm_create_pretended_part(const cvy_comm *all, const int *ranks, int nranks, int rank, cvy_comm **out);
-/* The network on which it pretends to be. */
-const cvy_network *cvy_comm_pretended_network(const cvy_comm *comm);
 
 #endif
