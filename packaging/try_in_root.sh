@@ -30,7 +30,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
 inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
 setup=:
-user() { inside su - tester -c "cd; export PATH=\$HOME/convoy/bin:/usr/bin:/bin; $setup; $*"; }
+user() { inside su - tester -c "set -o pipefail; cd; export PATH=\$HOME/convoy/bin:/usr/bin:/bin; $setup; $*"; }
 install() { inside apt-get -q install -y --no-install-recommends "$@" >/dev/null; }
 
 inside apt-get -q update >/dev/null
