@@ -89,7 +89,10 @@ def command(verb: str, *words: Any, launcher: Sequence[str] = (), **options: Any
     import subprocess
     given = [*map(str, launcher), _find(), verb, *map(str, words), *_words(options)]
     environment = os.environ if launcher else _launch.environment()
-    done = subprocess.run(given, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment)
+    try:
+        done = subprocess.run(given, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment)
+    except OSError as fault:
+        raise Error(b.CVY_E_IO, f"{given[0]} cannot be started: {fault.strerror}") from fault
     if options.get("json") is True:
         with contextlib.suppress(ValueError):
             return json.loads(done.stdout)  # also of checks that have failed: they are a result

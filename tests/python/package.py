@@ -125,6 +125,7 @@ def laboratory():
     os.environ["CONVOY"] = os.path.abspath(shutil.copy("other", "killed"))
     refused(convoy.Error, "convoy report was ended by signal 9", lambda: convoy.report("run"))
     refused(convoy.Error, "convoy doctor was ended by signal 9", convoy.doctor)
+    refused(convoy.Error, "nowhere/mpiexec cannot be started: No such file", lambda: convoy.doctor(launcher=["nowhere/mpiexec", "-n", "2"]))
     del os.environ["CONVOY"]
     path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
     refused(convoy.Error, "the command convoy was not found", lambda: convoy.report("run"))
