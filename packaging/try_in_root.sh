@@ -47,9 +47,7 @@ mpis="openmpi mpich" compilers="gcc gfortran libc6-dev make pkg-config" examples
 begin=$(date +%s)
 case $kind in
 deb)
-    cd "$home"
-    inside apt-get -q install -y --no-install-recommends $(ls convoy*.deb | sed 's|^|/home/tester/|') >/dev/null
-    cd /
+    install "/home/tester/$(cd "$home" && ls convoy_*.deb)"
     compilers="$compilers libopenmpi-dev libmpich-dev"
     ;;
 rpm)
@@ -107,6 +105,7 @@ case $kind in deb | rpm | tarball | wheel)
     install openmpi-bin mpich
     ;;
 esac
+[ "$kind" != deb ] || install "/home/tester/$(cd "$home" && ls convoy-dev_*.deb)" # it brings an MPI library
 cp "$here/try_python.py" "$home/"
 [ "$kind" != wheel ] || try "python try_python.py import"
 try "convoy selftest --threads 1"
