@@ -32,7 +32,7 @@ install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CIT
 install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
 # what sites may change, and what `convoy study` runs
 install(DIRECTORY jobscripts DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy")
-install(DIRECTORY frameworks DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.py")
+install(DIRECTORY frameworks DESTINATION "${CMAKE_INSTALL_DATADIR}/convoy" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.py" PATTERN "*.sh")
 if(TARGET convoy_man)
     install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
     if(CONVOY_WITH_LAB)

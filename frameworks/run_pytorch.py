@@ -2,8 +2,8 @@
 """Times PyTorch on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile|checkpoint|ipex] [--threads T] [--seconds S]
-       [--rank R --ranks N --rendezvous FILE | --launched --rendezvous FILE]
+usage: run_pytorch.py --net NAME|FILE.onnx --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile|graphs|checkpoint|ipex] [--threads T] [--seconds S]
+       [--device host|cuda|cuda:I] [--tf32] [--rank R --ranks N --rendezvous FILE | --launched --rendezvous FILE]
        run_pytorch.py --net NAME --export FILE.onnx
 
 With --launched the rank and the number of ranks come from mpiexec or srun; N is then the batch of all ranks, and rank 0 prints the speed of all.
@@ -11,6 +11,9 @@ NAME is one of the networks below, or any classifier of torchvision, such as mob
 --export writes the network for training, with random weights, as an ONNX file. Otherwise it
 prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
+
+--device cuda computes on a GPU, with cuDNN's search for the fastest algorithms, and TF32 in f32 only with --tf32. Its steps are timed by CUDA's events
+between them, while the host is up to two steps ahead; device_peak_bytes is the most memory that tensors had there.
 """
 import argparse, functools, json, os, resource, time, warnings
 import torch
@@ -62,6 +65,11 @@ def cifar_convnet():
                          *conv_relu(32, 32, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
                          *conv_relu(32, 64, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
                          nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)), (3, 32, 32), 10
+
+
+def lenet():
+    """As Caffe trains it on MNIST."""
+    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(), *classifier(800, 500, 10)), (1, 28, 28), 10
 
 
 def caffenet():
@@ -157,7 +165,7 @@ def torchvision_net(name, size, **kw):
 M = "M"
 NETS = {
     "unet": lambda: (UNet(), (1, 256, 256), 2), "cosmoflow": cosmoflow,
-    "alexnet-v2": alexnet_v2, "overfeat": overfeat, "caffenet": caffenet, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
+    "alexnet-v2": alexnet_v2, "overfeat": overfeat, "caffenet": caffenet, "lenet": lenet, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
     **{f"resnet-{n}": (lambda n=n: resnet_cifar(n)) for n in (20, 32, 44, 56, 110)},
     "vgg-a": lambda: vgg([64, M, 128, M, 256, 256, M, 512, 512, M, 512, 512, M]),
     "vgg-19": lambda: vgg([64, 64, M, 128, 128, M] + [256] * 4 + [M] + [512] * 4 + [M] + [512] * 4 + [M]),
@@ -208,10 +216,58 @@ def count_macs(net, shape):
 
 def goes_on(a, steps, seconds):
     """Returns whether another step follows. Rank 0 decides, so that all ranks do the same number of steps."""
-    more = torch.tensor(float(steps < 3 or seconds < a.seconds))
+    more = torch.tensor(float(steps < 3 or seconds < a.seconds), device=a.on if a.ranks > 1 else "cpu")
     if a.ranks > 1:
         torch.distributed.broadcast(more, 0)
     return bool(more)
+
+
+def time_on_host(a, step):
+    """The seconds of each step."""
+    times, start = [], time.perf_counter()
+    while goes_on(a, len(times), time.perf_counter() - start):
+        t = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - t)
+    return times
+
+
+def time_on_gpu(a, step):
+    """The seconds between the ends of steps. The host puts work into the stream up to two steps ahead, as in a training."""
+    def mark():
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    marks, start = [mark()], time.perf_counter()
+    while goes_on(a, len(marks) - 1, time.perf_counter() - start):
+        step()
+        marks.append(mark())
+        marks[max(len(marks) - 3, 0)].synchronize()
+    torch.cuda.synchronize()
+    return [begin.elapsed_time(end) / 1e3 for begin, end in zip(marks, marks[1:])]
+
+
+def open_device(a):
+    """What PyTorch calls the device of --device, ready to use."""
+    if a.device == "host":
+        return torch.device("cpu")
+    number = a.device.removeprefix("cuda").removeprefix(":")
+    if not a.device.startswith("cuda") or (a.device != "cuda" and not number.isdigit()):
+        raise SystemExit(f"run_pytorch: --device is '{a.device}', expected host, cuda or a number such as cuda:0")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        raise SystemExit(f"run_pytorch: --device {a.device}: PyTorch {torch.__version__} finds no device of CUDA here; `nvidia-smi` lists those of the driver")
+    rank = from_launcher(["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"]) or 0
+    index = int(number) if number else (rank if a.launched else a.rank) % count
+    if index >= count:
+        raise SystemExit(f"run_pytorch: --device {a.device}: PyTorch finds {count} devices, numbered from 0")
+    torch.cuda.set_device(index)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = a.tf32
+    return torch.device("cuda", index)
 
 
 def recompute_blocks(net):
@@ -233,8 +289,10 @@ def main():
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    p.add_argument("--variant", choices=["eager", "channels_last", "compile", "checkpoint", "ipex"], default="channels_last",
-                   help="checkpoint: channels_last, and the backward pass computes each residual block again; ipex: channels_last with Intel's extension")
+    p.add_argument("--variant", choices=["eager", "channels_last", "compile", "graphs", "checkpoint", "ipex"], default="channels_last",
+                   help="graphs: compile in its mode reduce-overhead, which records CUDA graphs; checkpoint: channels_last, and the backward pass computes each residual block again; ipex: channels_last with Intel's extension")
+    p.add_argument("--device", default="host", help="host, cuda, or a number such as cuda:0; without a number each rank of a node takes one in turns")
+    p.add_argument("--tf32", action="store_true", help="on a GPU: f32 may be rounded to TF32 in convolutions and products of matrices")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
     p.add_argument("--rank", type=int, default=0)
@@ -247,6 +305,10 @@ def main():
         if a.batch % a.ranks:
             raise SystemExit(f"run_pytorch: a batch of {a.batch} on {a.ranks} ranks, expected a multiple")
         a.batch //= a.ranks
+    a.on = open_device(a)
+    is_host = a.on.type == "cpu"
+    if a.variant in (["graphs"] if is_host else ["ipex"]):
+        raise SystemExit(f"run_pytorch: --variant {a.variant} is for {'GPUs' if is_host else 'the host'}, and --device is {a.device}")
     torch.set_num_threads(a.threads)
     net, shape, classes = find_net(a.net)
     if a.export:
@@ -260,11 +322,13 @@ def main():
     if a.variant != "eager":
         layout = torch.channels_last if len(shape) == 3 else torch.channels_last_3d
         net, x = net.to(memory_format=layout), x.contiguous(memory_format=layout)
+    if not is_host:
+        net, x, y = net.to(a.on), x.to(a.on), y.to(a.on)
     if a.variant == "checkpoint":
         recompute_blocks(net)
     net.train(a.mode != "forward")
     if a.ranks > 1:
-        torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath(a.rendezvous), rank=a.rank, world_size=a.ranks)
+        torch.distributed.init_process_group("gloo" if is_host else "nccl", init_method="file://" + os.path.abspath(a.rendezvous), rank=a.rank, world_size=a.ranks)
         if a.mode == "train":  # in other modes each rank works by itself, as in convoy
             net = nn.parallel.DistributedDataParallel(net)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
@@ -275,10 +339,10 @@ def main():
             net = ipex.optimize(net, dtype=dtype)
         else:
             net, opt = ipex.optimize(net, dtype=dtype, optimizer=opt)
-    run = torch.compile(net) if a.variant == "compile" else net
+    run = torch.compile(net) if a.variant == "compile" else torch.compile(net, mode="reduce-overhead") if a.variant == "graphs" else net
 
     def step():
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.dtype == "bf16"):
+        with torch.autocast(a.on.type, dtype=torch.bfloat16, enabled=a.dtype == "bf16"):
             if a.mode == "forward":
                 with torch.no_grad():
                     run(x)
@@ -293,21 +357,19 @@ def main():
 
     first = step()
     step()
-    times, start = [], time.perf_counter()
-    while goes_on(a, len(times), time.perf_counter() - start):
-        t = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - t)
+    times = time_on_host(a, step) if is_host else time_on_gpu(a, step)
     of_all = a.ranks if a.launched else 1
     if a.launched and a.rank > 0:
         return
     a.batch *= of_all
+    del a.on
+    gpu = {} if is_host else {"gpu": torch.cuda.get_device_name(), "device_peak_bytes": torch.cuda.max_memory_allocated()}
     print(json.dumps({"peer": "pytorch " + torch.__version__, **vars(a), "images_per_s": a.batch / sorted(times)[len(times) // 2],
                       "ms_median": 1e3 * sorted(times)[len(times) // 2], "steps": len(times),
                       "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
-                      "parameters": parameters, "macs": macs, **({"loss_first": float(first)} if first is not None else {})}))
+                      "parameters": parameters, "macs": macs, **gpu, **({"loss_first": float(first.detach())} if first is not None else {})}))
 
 
 if __name__ == "__main__":

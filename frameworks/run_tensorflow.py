@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Times TensorFlow on the networks that convoy is measured on, for `convoy study` and scripts/compare.sh.
 
-It needs tensorflow-cpu in a separate environment; convoy itself does not use it.
-usage: run_tensorflow.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--threads T] [--seconds S]
+It needs tensorflow-cpu, or tensorflow[and-cuda] for a GPU, in a separate environment; convoy itself does not use it.
+usage: run_tensorflow.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--device host|cuda|cuda:I] [--threads T] [--seconds S]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
-fully connected layers in a sample's forward pass.
+fully connected layers in a sample's forward pass; on a GPU also device_peak_bytes, the most memory that tensors had there. f32 is not rounded to TF32.
 """
 import argparse, json, os, resource, time
 
@@ -34,19 +34,23 @@ def vgg(plan):
     return [pool() if w == "M" else conv(w, 3) for w in plan] + dense(4096, 4096, 1000)
 
 
+def batch_norm(eps=1e-5):
+    return L.BatchNormalization(momentum=0.9, epsilon=eps)  # as the other trainers
+
+
 def conv_bn(x, width, k, stride=1, relu=True):
     """Pads (k - 1) / 2 on each side, as the other trainers do. TensorFlow's "same" pads differently if the stride is 2."""
     if stride > 1 and k > 1:
         x, pad = L.ZeroPadding2D((k - 1) // 2)(x), "valid"
     else:
         pad = "same"
-    x = L.BatchNormalization()(L.Conv2D(width, k, strides=stride, padding=pad, use_bias=False)(x))
+    x = batch_norm()(L.Conv2D(width, k, strides=stride, padding=pad, use_bias=False)(x))
     return L.ReLU()(x) if relu else x
 
 
-def resnet_50():
+def resnet_50(size=224):
     """Version 1.5: the 3x3 convolution has the stride. In Keras' network the 1x1 before it has it, which is less work."""
-    x = image = L.Input((224, 224, 3))
+    x = image = L.Input((size, size, 3))
     x = L.MaxPool2D(3, 2)(L.ZeroPadding2D(1)(conv_bn(x, 64, 7, 2)))
     for stage, blocks in enumerate((3, 4, 6, 3)):
         width = 64 << stage
@@ -55,12 +59,12 @@ def resnet_50():
             short = conv_bn(x, 4 * width, 1, stride, relu=False) if block == 0 else x
             x = conv_bn(conv_bn(conv_bn(x, width, 1), width, 3, stride), 4 * width, 1, relu=False)
             x = L.ReLU()(L.Add()([x, short]))
-    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (224, 224, 3)
+    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (size, size, 3)
 
 
-def googlenet_bn():
+def googlenet_bn(size=224):
     """The layers of torchvision: batch norm, 3x3 instead of the paper's 5x5, no auxiliary heads."""
-    x = image = L.Input((224, 224, 3))
+    x = image = L.Input((size, size, 3))
     x = L.MaxPool2D(3, 2, "same")(conv_bn(x, 64, 7, 2))
     x = L.MaxPool2D(3, 2, "same")(conv_bn(conv_bn(x, 64, 1), 192, 3))
     for module in ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64), 3, (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64),
@@ -72,7 +76,57 @@ def googlenet_bn():
         one, three_in, three, five_in, five, pooled = module
         x = L.Concatenate()([conv_bn(x, one, 1), conv_bn(conv_bn(x, three_in, 1), three, 3), conv_bn(conv_bn(x, five_in, 1), five, 3),
                              conv_bn(L.MaxPool2D(3, 1, "same")(x), pooled, 1)])
-    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (224, 224, 3)
+    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (size, size, 3)
+
+
+def resnet_cifar(layers, size=32):
+    """He et al. 2016, section 4.2: the shortcut takes every second position, and new channels are zero."""
+    x = image = L.Input((size, size, 3))
+    x = conv_bn(x, 16, 3)
+    for stage in range(3):
+        for i in range((layers - 2) // 6):
+            halves, width = stage > 0 and i == 0, 16 << stage
+            short = tf.keras.ops.pad(L.AveragePooling2D(1, 2)(x), [[0, 0]] * 3 + [[width // 4] * 2]) if halves else x
+            x = conv_bn(conv_bn(x, width, 3, 2 if halves else 1), width, 3, relu=False)
+            x = L.ReLU()(L.Add()([x, short]))
+    return tf.keras.Model(image, L.Dense(10)(L.GlobalAveragePooling2D()(x))), (size, size, 3)
+
+
+def line(x, steps):
+    """The layers of a line as src/model/model_inception.c has them: "1x1-64 | 3x3-96/2v" are branches; what follows & reads what the step before has read."""
+    outputs = []
+    for branch in steps.split("|"):
+        at = before = x
+        for word in branch.split():
+            if word == "&":
+                outputs.append(at)
+                at = before
+                continue
+            before, (word, valid) = at, (word.rstrip("v"), word.endswith("v"))
+            kind, stride = (word.split("/") + ["1"])[:2]
+            if kind[:3] in ("max", "avg"):
+                k = int(kind[3:])
+                at = L.ZeroPadding2D(k // 2)(at) if kind[:3] == "avg" else at  # zeros count in the mean
+                at = (L.MaxPool2D if kind[:3] == "max" else L.AveragePooling2D)(k, int(stride), "valid" if valid or kind[:3] == "avg" else "same")(at)
+            else:
+                size, width = kind.split("-")
+                kernel = tuple(int(k) for k in size.split("x"))
+                at = L.Conv2D(int(width), kernel, int(stride), "valid" if valid else "same", use_bias=False)(at)
+                at = L.ReLU()(batch_norm(1e-3)(at))
+        outputs.append(at)
+    return L.Concatenate()(outputs) if len(outputs) > 1 else outputs[0]
+
+
+def inception_v3(size=299):
+    """The layers of torchvision; Keras' own network has no scales in its batch norms."""
+    b = lambda n: f"1x1-64 | 1x1-48 5x5-64 | 1x1-64 3x3-96 3x3-96 | avg3 1x1-{n}"
+    c = lambda n: f"1x1-192 | 1x1-{n} 1x7-{n} 7x1-192 | 1x1-{n} 7x1-{n} 1x7-{n} 7x1-{n} 1x7-192 | avg3 1x1-192"
+    e = "1x1-320 | 1x1-384 1x3-384 & 3x1-384 | 1x1-448 3x3-384 1x3-384 & 3x1-384 | avg3 1x1-192"
+    x = image = L.Input((size, size, 3))
+    for steps in ("3x3-32/2v 3x3-32v 3x3-64 max3/2v 1x1-80v 3x3-192v max3/2v", b(32), b(64), b(64), "3x3-384/2v | 1x1-64 3x3-96 3x3-96/2v | max3/2v",
+                  c(128), c(160), c(160), c(192), "1x1-192 3x3-320/2v | 1x1-192 1x7-192 7x1-192 3x3-192/2v | max3/2v", e, e):
+        x = line(x, steps)
+    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (size, size, 3)
 
 
 M = "M"
@@ -86,11 +140,11 @@ NETS = {
     "cifar-convnet": lambda: sequential((32, 32, 3), [conv(32, 5, act=None), L.MaxPool2D(3, 2, padding="same"), L.ReLU(), conv(32, 5),
                                                       L.AvgPool2D(3, 2, padding="same"), conv(64, 5), L.AvgPool2D(3, 2, padding="same"),
                                                       L.Flatten(), L.Dense(64), L.Dense(10)]),
-    "hep-cnn": lambda: sequential((224, 224, 3), [x for _ in range(5) for x in (conv(128, 3), pool())] + [L.GlobalAveragePooling2D(), L.Dense(2)]),
-    "resnet-50": resnet_50, "googlenet-bn": googlenet_bn,
+    "hep-cnn": lambda size=224: sequential((size, size, 3), [x for _ in range(5) for x in (conv(128, 3), pool())] + [L.GlobalAveragePooling2D(), L.Dense(2)]),
+    "resnet-50": resnet_50, "googlenet-bn": googlenet_bn, "inception-v3": inception_v3,
+    **{f"resnet-{n}": (lambda size=32, n=n: resnet_cifar(n, size)) for n in (20, 32, 44, 56, 110)},
     "resnet-50-v1": lambda: (tf.keras.applications.ResNet50(weights=None, classifier_activation=None), (224, 224, 3)),
     "resnet-152-v1": lambda: (tf.keras.applications.ResNet152(weights=None, classifier_activation=None), (224, 224, 3)),
-    "inception-v3": lambda: (tf.keras.applications.InceptionV3(weights=None, classifier_activation=None), (299, 299, 3)),
 }
 
 
@@ -105,15 +159,32 @@ def count_macs(net):
     return total
 
 
+def open_device(name):
+    """Hides the GPUs that are not to be used."""
+    chosen = []
+    if name != "host":
+        number = name.removeprefix("cuda").removeprefix(":")
+        if not name.startswith("cuda") or (name != "cuda" and not number.isdigit()):
+            raise SystemExit(f"run_tensorflow: --device is '{name}', expected host, cuda or a number such as cuda:0")
+        gpus, index = tf.config.list_physical_devices("GPU"), int(number or 0)
+        if index >= len(gpus):
+            raise SystemExit(f"run_tensorflow: --device {name}: TensorFlow {tf.__version__} finds {len(gpus)} devices of CUDA here; its package for them is tensorflow[and-cuda]")
+        chosen = [gpus[index]]
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+    tf.config.set_visible_devices(chosen, "GPU")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--net", required=True, choices=sorted(NETS))
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    p.add_argument("--device", default="host", help="host, cuda, or a number such as cuda:0")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
     a = p.parse_args()
+    open_device(a.device)
     tf.config.threading.set_intra_op_parallelism_threads(a.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if a.dtype == "bf16":
@@ -156,7 +227,9 @@ def main():
                       "images_per_s_best": round(a.batch / min(times), 2),
                       "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
                       "parameters": sum(int(tf.size(w)) for w in net.trainable_variables), "macs": count_macs(net),
+                      **({} if a.device == "host" else {"device_peak_bytes": tf.config.experimental.get_memory_info("GPU:0")["peak"]}),
                       **({"loss_first": first} if a.mode == "train" else {})}))
 
 
-main()
+if __name__ == "__main__":
+    main()

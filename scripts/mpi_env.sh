@@ -20,6 +20,8 @@ export PRTE_MCA_hwloc_default_binding_policy=none
 export HYDRA_BINDING=none
 # MPICH on UCX would replace mmap and munmap in the whole program, also in tests that count those calls
 export UCX_MEM_MMAP_HOOK_MODE=none
+# mpiexec looks for GPUs by hwloc, which loads OpenCL, and the compiler in PoCL takes the signal USR1 from mpiexec
+export HWLOC_COMPONENTS=-opencl
 # Intel MPI: ranks of one node use shared memory alone; it need not look for network interfaces, which containers hide
 export I_MPI_FABRICS=shm
 export I_MPI_PIN=0

@@ -11,8 +11,8 @@ packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi
           libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libcfitsio-dev libxxhash-dev libdeflate-dev
           libsimgrid-dev libprotobuf-c-dev protobuf-c-compiler'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv ccache"
-welcome=               # without these, a test is skipped
-[ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client libonnx-testdata gfortran python3-numpy gcc-aarch64-linux-gnu qemu-user debootstrap libopenblas-dev'
+welcome=               # without these, a test is skipped or a package is not made
+[ "${1-}" = --all ] && welcome='slurm-wlm munge gridengine-master gridengine-exec gridengine-client libonnx-testdata gfortran python3-numpy gcc-aarch64-linux-gnu qemu-user debootstrap libopenblas-dev ocl-icd-libopencl1 pocl-opencl-icd opencl-c-headers binutils xz-utils nasm dpkg-dev debhelper'
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

@@ -45,6 +45,7 @@ typedef struct cmd_numbers {
 typedef struct cmd_ranks { /* part of the options of every verb that runs on ranks */
     int64_t threads;
     int verbose;
+    const char *device; /* of the context; NULL: the host */
 } cmd_ranks;
 
 typedef enum {
@@ -56,6 +57,7 @@ typedef enum {
     CMD_CHOICE,   /* const char *: one of the words in `value` */
     CMD_SET,      /* cmd_sets: the word is added */
     CMD_PLANNING, /* cmd_sets: the key plan.planning is added */
+    CMD_DEVICE,   /* cmd_sets: the key device is added */
     CMD_NUMBERS   /* cmd_numbers */
 } cmd_kind;
 
@@ -96,6 +98,19 @@ typedef struct cmd_verb {
 #define CMD_OPTION_PLANNING                                                                                            \
     {                                                                                                                  \
         "--planning", CMD_PLANNING_WORDS, CMD_PLANNING, CMD_FIELD(sets), CMD_PLANNING_HELP                             \
+    }
+#define CMD_DEVICE_WORDS "auto|host|cuda[:I]|opencl[:I]"
+#define CMD_DEVICE_HELP                                                                                                \
+    "what computes: the processor, a GPU by this driver, or auto, a GPU if there is one; without a number the ranks "  \
+    "of a node take its devices in turns; `convoy info` lists them"
+/* The key of the job, or for verbs that use a trained network the device of the context. */
+#define CMD_OPTION_DEVICE                                                                                              \
+    {                                                                                                                  \
+        "--device", CMD_DEVICE_WORDS, CMD_DEVICE, CMD_FIELD(sets), CMD_DEVICE_HELP                                     \
+    }
+#define CMD_OPTION_CONTEXT_DEVICE                                                                                      \
+    {                                                                                                                  \
+        "--device", CMD_DEVICE_WORDS, CMD_TEXT, CMD_FIELD(ranks.device), CMD_DEVICE_HELP "; host if not given"         \
     }
 #define CMD_OPTION_THREADS                                                                                             \
     {                                                                                                                  \
@@ -174,9 +189,10 @@ int cmd_launch_rank(void);
 typedef int (*cmd_body_fn)(const cmd_line *line, cvy_context *context, void *user);
 /* Starts MPI, creates the context, runs `body` on all ranks, and ends both. Returns the exit code. */
 int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user);
-/* The same with a context for each number of compute threads, one after the other. An empty list: all cores. Returns
- * the last exit code that is not 0. */
-int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verbose, cmd_body_fn body, void *user);
+/* The same with a context for each number of compute threads instead of ranks->threads, one after the other. An empty
+ * list: all cores. Returns the last exit code that is not 0. */
+int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, const cmd_ranks *ranks, cmd_body_fn body,
+                      void *user);
 
 /* ---- cmd_progress.c ---- */
 typedef struct cmd_progress {

@@ -179,7 +179,8 @@ static int run(const cmd_line *line)
                                                                                               : "--trace");
         return CMD_EXIT_USAGE;
     }
-    return o->sweep ? cmd_bench_sweep(line) : cmd_on_ranks_each(line, &o->threads, o->verbose, bench, &output);
+    return o->sweep ? cmd_bench_sweep(line)
+                    : cmd_on_ranks_each(line, &o->threads, &(cmd_ranks){.verbose = o->verbose}, bench, &output);
 }
 
 static const cmd_option options[] = {
@@ -202,6 +203,7 @@ static const cmd_option options[] = {
     {"--sweep", NULL, CMD_FLAG, CMD_FIELD(sweep),
      "tries every split of the cores into ranks and threads and names the fastest"},
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     CMD_OPTION_JSON("prints a JSON object a line for each network, batch and number of threads"),
     {"--threads", "T[,T...]", CMD_NUMBERS, CMD_FIELD(threads),
      "compute threads of each rank; all cores that it may use if not given"},

@@ -168,7 +168,7 @@ static int try_split(struct sweep *s, struct node_position position, int nranks,
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     cmd_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part), "splits the ranks");
     if (takes_part) {
-        code = cmd_on_comm(&line, part, threads, options.verbose, bench, s);
+        code = cmd_on_comm(&line, part, &(cmd_ranks){.threads = threads, .verbose = options.verbose}, bench, s);
         MPI_Comm_free(&part);
     }
     wait_for_all(MPI_COMM_WORLD);

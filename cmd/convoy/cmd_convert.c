@@ -78,7 +78,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option convert_options[] = {
     {"--format", "NAME", CMD_TEXT, CMD_FIELD(format),
-     "what to write: pack, tfrecord, lmdb, hdf5, folder; pack if not given"},
+     "what to write: pack, tfrecord, lmdb, hdf5, folder, list; pack if not given"},
     {"--format-options", "TEXT", CMD_TEXT, CMD_FIELD(format_options),
      "the format's own options, such as 'compress: 4'"},
     COMMON,

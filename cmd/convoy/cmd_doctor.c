@@ -70,7 +70,7 @@ static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
     if (o->sets.count > 0 && !line->narg) {
-        cmd_error("--set changes keys of a job: name one, convoy doctor JOB.yaml");
+        cmd_error("--set and --device change keys of a job: name one, convoy doctor JOB.yaml");
         return CMD_EXIT_USAGE;
     }
     return cmd_on_ranks(line, &o->ranks, doctor, NULL);
@@ -87,6 +87,7 @@ static const cmd_option options[] = {
      "also measures how fast a node trains and adds, and writes a platform file for `convoy simulate`; it needs two "
      "nodes"},
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     CMD_OPTION_JSON("prints one JSON object, with medians and all nodes and ranks"),
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
@@ -99,7 +100,8 @@ const cmd_verb cmd_doctor = {
     .summary = "checks ranks, cores, clocks, files and network before a training needs them",
     .detail =
         "Start it as a training would be started: mpiexec -n N convoy doctor. It prints on which nodes and cores the "
-        "ranks are; how far their clocks agree; how fast files are written, and whether all ranks see them; the time "
+        "ranks are; which devices could compute; how far their clocks agree; how fast files are written, and whether "
+        "all ranks see them; the time "
         "of single messages as alpha + beta bytes; and the time of reductions over all ranks, from 1 KiB to --max.\n"
         "Each reduction runs with each algorithm, with the MPI library, and through the memory of the nodes (node; "
         "between several nodes node+ring and so on). The star marks what `comm.algorithm: auto` takes. The first "

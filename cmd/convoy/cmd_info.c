@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_info.c: `convoy info`: prints what was built in, which data formats it reads and writes, which MPI library it
- * has, what the machine offers, and which site file is in use. */
+ * has, what the machine offers, which devices can compute, and which site file is in use. */
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #if CVY_HAVE_LAB
 #include "cmd_site.h"
 #include "files/files.h"
+#include "health/health.h"
 #endif
 
 enum { WARNING_BYTES = 1024 };
@@ -66,7 +67,7 @@ static void print_pair(const char *key, size_t n, const char *value, int json, i
 static void print_pairs(const char *text, int json, int first)
 {
     for (const char *at = text; *at; first = 0) {
-        char value[256];
+        char value[800];
         const size_t key = strcspn(at, " \n"), end = strcspn(at, "\n");
         snprintf(value, sizeof value, "%.*s", (int)(end - key), at + key + (end > key));
         value[strcspn(value, "\n")] = '\0';
@@ -92,6 +93,15 @@ static void print_site(int json)
     cvy_site_destroy(&site);
 }
 
+/* The libraries of a vendor on the devices. They do not keep `convoy info` from saying the rest. */
+static void print_libraries(int json)
+{
+    char *libraries = NULL;
+    if (cvy_run_libraries(&libraries) == CVY_OK)
+        print_pairs(libraries, json, 0);
+    cvy_text_release(&libraries);
+}
+
 /* Which data formats this build reads and writes. Returns the exit code. */
 static int print_formats(int json)
 {
@@ -104,6 +114,15 @@ static int print_formats(int json)
     return 0;
 }
 #endif
+
+/* Which devices there are, or why none. It does not keep `convoy info` from saying the rest. */
+static void print_devices(int json)
+{
+    char *devices = NULL;
+    if (cvy_device_list(&devices) == CVY_OK)
+        print_pairs(devices, json, 0);
+    cvy_text_release(&devices);
+}
 
 static void keep_warning(void *text, cvy_log_level level, const char *line)
 {
@@ -149,6 +168,10 @@ static int run(const cmd_line *line)
     print_pair("cpu", 3, cpu, o->json, 0);
     print_pair("cores", 5, cores, o->json, 0);
     print_threads(o->json);
+    print_devices(o->json);
+#if CVY_HAVE_LAB
+    print_libraries(o->json);
+#endif
 #if CVY_HAVE_LAB
     print_site(o->json);
 #endif

@@ -23,8 +23,8 @@
 
 typedef struct verb_options {
     const char *scheduler, *time, *out, *seeds, *account, *queue, *pe;
-    int64_t nodes, ppn, threads, signal;
-    int slurm, pbs, lsf, flux, sge;
+    int64_t nodes, ppn, threads, gpus, signal;
+    jobscript_flags flags;
     cmd_sets sets;
 } verb_options;
 
@@ -158,6 +158,7 @@ int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *
     s->nodes = r->nodes ? r->nodes : s->site.nodes;
     s->ppn = r->ppn ? r->ppn : s->site.ppn;
     s->threads = r->threads ? r->threads : s->site.threads;
+    s->gpus = r->gpus;
     const char *time = r->time ? r->time : s->site.time;
     if (!s->nodes || !s->ppn || !time)
         return complain(line, !s->nodes ? "--nodes" : !s->ppn ? "--ppn" : "--time", "is missing");
@@ -182,22 +183,22 @@ int jobscript_read(const cmd_line *line, const jobscript_request *r, jobscript *
     return code ? code : jobscript_set_launcher(s);
 }
 
-/* --slurm and the like are short for --scheduler slurm. */
-static int find_scheduler(const cmd_line *line, const char **name_out)
+int jobscript_find_scheduler(const cmd_line *line, const char *given, const jobscript_flags *flags,
+                             const char **name_out)
 {
-    const verb_options *o = line->options;
     const struct {
         const char *name;
         int given;
-    } flag[] = {{"slurm", o->slurm}, {"pbs", o->pbs}, {"lsf", o->lsf}, {"flux", o->flux}, {"sge", o->sge}};
-    int given = o->scheduler != NULL;
-    *name_out = o->scheduler;
+    } flag[] = {
+        {"slurm", flags->slurm}, {"pbs", flags->pbs}, {"lsf", flags->lsf}, {"flux", flags->flux}, {"sge", flags->sge}};
+    int count = given != NULL;
+    *name_out = given;
     for (int i = 0; i < CMD_COUNT(flag); i++)
         if (flag[i].given) {
             *name_out = flag[i].name;
-            given++;
+            count++;
         }
-    return given > 1 ? complain(line, "--scheduler", "is given more than once, expected one") : 0;
+    return count > 1 ? complain(line, "--scheduler", "is given more than once, expected one") : 0;
 }
 
 static int read_request(const cmd_line *line, jobscript *s)
@@ -210,10 +211,11 @@ static int read_request(const cmd_line *line, jobscript *s)
                            .nodes = o->nodes,
                            .ppn = o->ppn,
                            .threads = o->threads,
+                           .gpus = o->gpus,
                            .signal = o->signal};
     s->job_file = line->arg[0];
     s->sets = &o->sets;
-    int code = find_scheduler(line, &r.scheduler);
+    int code = jobscript_find_scheduler(line, o->scheduler, &o->flags, &r.scheduler);
     code = code ? code : jobscript_read(line, &r, s);
     return code ? code : read_seeds(o->seeds, s);
 }
@@ -227,6 +229,39 @@ static void warn_of_shares(const jobscript *s)
                  " %lld or %lld would share evenly\n",
                  (long long)s->job.batch, (long long)s->job.workers, (long long)least, (long long)most,
                  (long long)(least * s->job.workers), (long long)(most * s->job.workers));
+}
+
+/* Ranks that have no GPU of their own, and GPUs that no rank uses. */
+static int check_gpus(const jobscript *s)
+{
+    if (!s->gpus || s->gpus == s->ppn)
+        return 0;
+    if (strcmp(s->scheduler, "flux") == 0 && s->threads && s->gpus % s->ppn != 0) {
+        cmd_error("--gpus %lld with --ppn %lld: Flux gives GPUs to ranks, so their number has to be a multiple of that "
+                  "of the ranks",
+                  (long long)s->gpus, (long long)s->ppn);
+        return CMD_EXIT_USAGE;
+    }
+    cmd_note(
+        "convoy: warning: %lld GPUs and %lld ranks on each node: a rank computes on one GPU, so %s: --ppn %lld has "
+        "a rank for each\n",
+        (long long)s->gpus, (long long)s->ppn,
+        s->gpus > s->ppn ? "some GPUs are idle" : "several ranks compute on one, in turns", (long long)s->gpus);
+    return 0;
+}
+
+/* A job that asks for GPUs and does not say where to compute takes them. */
+static int put_device(const jobscript *s, FILE *to)
+{
+    const cvy_job_source job = cmd_job(s->sets, s->job_file, NULL);
+    char *text = NULL;
+    if (!s->gpus)
+        return 0;
+    const int code = cmd_outcome(cvy_run_job_value(&job, "device", &text));
+    if (!code && strcmp(text, "null") == 0)
+        fputs(" --device auto", to);
+    cvy_text_release(&text);
+    return code;
 }
 
 static int read_job(const verb_options *o, jobscript *s)
@@ -248,7 +283,8 @@ static int read_job(const verb_options *o, jobscript *s)
     for (size_t n = strlen(s->out); n > 1 && s->out[n - 1] == '/'; n--)
         s->out[n - 1] = 0; /* the script appends to this name */
     warn_of_shares(s);
-    return read_lines(s);
+    const int refused = check_gpus(s);
+    return refused ? refused : read_lines(s);
 }
 
 /* What follows the folder in the words of `convoy train`. */
@@ -259,11 +295,12 @@ static int set_options(const jobscript *s)
         return CMD_EXIT_FAULT;
     if (s->threads)
         fprintf(to, " --threads %lld", (long long)s->threads);
+    const int code = put_device(s, to);
     for (int i = 0; i < s->sets->count; i++) {
         fputs(" --set ", to);
         cmd_put_word(to, s->sets->word[i]);
     }
-    return fclose(to) == 0 ? 0 : CMD_EXIT_FAULT;
+    return fclose(to) == 0 ? code : CMD_EXIT_FAULT;
 }
 
 static int run(const cmd_line *line)
@@ -288,17 +325,15 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {
     {"--scheduler", "slurm|pbs|lsf|flux|sge", CMD_CHOICE, CMD_FIELD(scheduler),
      "whose script: Slurm, OpenPBS or PBS Pro, LSF, Flux, Grid Engine; that of the site file if not given"},
-    {"--slurm", NULL, CMD_FLAG, CMD_FIELD(slurm), "short for --scheduler slurm; likewise:"},
-    {"--pbs", NULL, CMD_FLAG, CMD_FIELD(pbs), ""},
-    {"--lsf", NULL, CMD_FLAG, CMD_FIELD(lsf), ""},
-    {"--flux", NULL, CMD_FLAG, CMD_FIELD(flux), ""},
-    {"--sge", NULL, CMD_FLAG, CMD_FIELD(sge), ""},
+    JOBSCRIPT_FLAGS,
     {"--nodes", "N", CMD_NUMBER, CMD_FIELD(nodes), "nodes"},
     {"--ppn", "P", CMD_NUMBER, CMD_FIELD(ppn), "ranks on each node"},
     {"--time", "T", CMD_TEXT, CMD_FIELD(time),
      "limit of one job: HH:MM:SS, D-HH:MM:SS or minutes; the run may take several"},
     {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads),
      "cores and compute threads of each rank; whole nodes, shared evenly, if not given (SGE needs it)"},
+    {"--gpus", "G", CMD_NUMBER, CMD_FIELD(gpus),
+     "GPUs of each node, one for each rank; the job then computes on them, unless its key `device` says otherwise"},
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run folder; runs/<job> if not given"},
     {"--signal", "S", CMD_NUMBER, CMD_FIELD(signal),
      "seconds before the limit at which the ranks are asked to save; if not given 120, or a quarter of a short limit"},
@@ -313,9 +348,9 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_jobscript = {
     .name = "jobscript",
-    .arguments =
-        "JOB.yaml [--scheduler NAME] --nodes N --ppn P --time T [--threads T] [--out FOLDER] [--seeds FROM-TO] "
-        "[--set KEY=VALUE]...",
+    .arguments = "JOB.yaml [--scheduler NAME] --nodes N --ppn P --time T [--threads T] [--gpus G] [--out FOLDER] "
+                 "[--seeds FROM-TO] "
+                 "[--set KEY=VALUE]...",
     .summary = "writes a job script for a scheduler that trains to the end, over several jobs",
     .detail = "The script goes to stdout. It tells the ranks to save before the limit; if they did, it submits the job "
               "again, which then resumes.\n"

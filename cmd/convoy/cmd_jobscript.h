@@ -13,7 +13,7 @@
 /* What the command line asks for. NULL and 0: what the site file says. */
 typedef struct jobscript_request {
     const char *scheduler, *time, *account, *queue, *pe;
-    int64_t nodes, ppn, threads, signal;
+    int64_t nodes, ppn, threads, gpus, signal;
 } jobscript_request;
 
 /* What a script is written from: the command line, and for what it does not say the site file. */
@@ -28,11 +28,28 @@ typedef struct jobscript {
     int64_t nodes, ppn, limit_s;
     int64_t signal_s;        /* before the limit; 0: the ranks get no signal, and no job follows by itself */
     int64_t threads;         /* 0: whole nodes, shared evenly */
+    int64_t gpus;            /* of each node; 0: none is asked for */
     int64_t seed, last_seed; /* of a job array; 0: no array */
     struct jobscript_templates *templates;
 } jobscript;
 
+/* --slurm and the like are short for --scheduler slurm. */
+typedef struct jobscript_flags {
+    int slurm, pbs, lsf, flux, sge;
+} jobscript_flags;
+#define JOBSCRIPT_FLAGS                                                                                                \
+    {"--slurm", NULL, CMD_FLAG, CMD_FIELD(flags.slurm), "short for --scheduler slurm; likewise:"},                     \
+        {"--pbs", NULL, CMD_FLAG, CMD_FIELD(flags.pbs), ""}, {"--lsf", NULL, CMD_FLAG, CMD_FIELD(flags.lsf), ""},      \
+        {"--flux", NULL, CMD_FLAG, CMD_FIELD(flags.flux), ""},                                                         \
+    {                                                                                                                  \
+        "--sge", NULL, CMD_FLAG, CMD_FIELD(flags.sge), ""                                                              \
+    }
+
 /* ---- cmd_jobscript.c ---- */
+
+/* The scheduler's name; NULL: none is given. Returns 0, or an exit code after a message. */
+int jobscript_find_scheduler(const cmd_line *line, const char *given, const jobscript_flags *flags,
+                             const char **name_out);
 
 /* Reads the request, the site file, which the caller opens with cmd_open_site(), and the templates, which the caller
  * frees also after an error. Returns 0, or an exit code after a message. */

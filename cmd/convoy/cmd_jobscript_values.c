@@ -174,6 +174,8 @@ int jobscript_set_values(const jobscript *s)
                    {"ranks", s->nodes * s->ppn},
                    {"cores", s->nodes * s->ppn * s->threads},
                    {"cores_of_node", s->ppn * s->threads},
+                   {"gpus", s->gpus},
+                   {"gpus_of_slot", s->threads ? s->gpus / s->ppn : s->gpus},
                    {"seed", s->seed},
                    {"last_seed", s->last_seed}};
     int code = set(s, "name", "%s", s->name);

@@ -148,6 +148,17 @@ static int read_planning(const cmd_option *option, const char *value, cmd_sets *
     return code;
 }
 
+/* An empty value, as of a script's variable, would be the host, and YAML takes a colon at the end for a key. */
+static int read_device(const cmd_option *option, const char *value, cmd_sets *sets)
+{
+    static char word[128]; /* the option counts once */
+    const size_t length = strlen(value);
+    if (length == 0 || value[length - 1] == ':' || strchr(value, ' '))
+        return wrong_value(option, value, option->value);
+    snprintf(word, sizeof word, "device=%s", value);
+    return cmd_sets_add(sets, word);
+}
+
 static int is_of_programs(cvy_dtype dtype)
 {
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16 || dtype == CVY_DTYPE_F64;
@@ -164,6 +175,7 @@ static int read_value(const cmd_option *option, const char *value, void *options
     case CMD_SET: return read_set(option, value, field);
     case CMD_NUMBERS: return read_numbers(option, value, field);
     case CMD_PLANNING: return read_planning(option, value, field);
+    case CMD_DEVICE: return read_device(option, value, field);
     case CMD_DTYPE:
         if (cvy_dtype_parse(value, field) == CVY_OK && is_of_programs(*(cvy_dtype *)field))
             return 0;

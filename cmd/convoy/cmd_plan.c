@@ -150,6 +150,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
     {"--format", "table|json|text|dot|explain", CMD_CHOICE, CMD_FIELD(how),
      "a table of layers; plan.json; the graph as text or for Graphviz; the candidates of each node with their costs"},

@@ -89,6 +89,7 @@ static const cmd_option options[] = {
      "the job of weights from another program; a run and a file of `convoy export` have their own"},
     {"--weights", "FILE.caffemodel", CMD_TEXT, CMD_FIELD(weights), "of a network of Caffe, NET.prototxt"},
     CMD_OPTION_SET,
+    CMD_OPTION_CONTEXT_DEVICE,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
     {0},

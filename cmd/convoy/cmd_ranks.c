@@ -213,11 +213,12 @@ static void stop_start_timer(void)
     has_start_timer = 0;
 }
 
-int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, cmd_body_fn body, void *user)
+int cmd_on_comm(const cmd_line *line, MPI_Comm comm, const cmd_ranks *ranks, cmd_body_fn body, void *user)
 {
     const cvy_context_opts opts = {.size = sizeof opts,
-                                   .threads = threads,
-                                   .log_level = verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
+                                   .threads = (int)ranks->threads,
+                                   .device = ranks->device,
+                                   .log_level = ranks->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = abort_all_ranks};
     cvy_context *context = NULL;
     cmd_outcome_set_abort(abort_all_ranks);
@@ -230,7 +231,7 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, c
 
 struct work {
     const cmd_numbers *threads;
-    int verbose;
+    const cmd_ranks *ranks;
     cmd_body_fn body;
     void *user;
 };
@@ -242,7 +243,9 @@ static int run_in_world(const cmd_line *line, void *work)
     warn_of_one_process(line);
     int code = 0;
     for (int i = 0; i == 0 || i < w->threads->count; i++) {
-        const int one = cmd_on_comm(line, MPI_COMM_WORLD, (int)w->threads->at[i], w->verbose, w->body, w->user);
+        cmd_ranks ranks = *w->ranks;
+        ranks.threads = w->threads->at[i];
+        const int one = cmd_on_comm(line, MPI_COMM_WORLD, &ranks, w->body, w->user);
         code = one ? one : code;
     }
     return code;
@@ -251,12 +254,13 @@ static int run_in_world(const cmd_line *line, void *work)
 int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user)
 {
     const cmd_numbers threads = {.at = {ranks->threads}, .count = 1};
-    return cmd_on_ranks_each(line, &threads, ranks->verbose, body, user);
+    return cmd_on_ranks_each(line, &threads, ranks, body, user);
 }
 
-int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verbose, cmd_body_fn body, void *user)
+int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, const cmd_ranks *ranks, cmd_body_fn body,
+                      void *user)
 {
-    struct work work = {threads, verbose, body, user};
+    struct work work = {threads, ranks, body, user};
     return cmd_in_mpi(line, run_in_world, &work);
 }
 

@@ -76,6 +76,7 @@ static const cmd_option options[] = {
     {"--limit", "S", CMD_NUMBER, CMD_FIELD(limit),
      "a check that takes longer hangs, and the job is ended; 60 if not given"},
     CMD_OPTION_JSON("prints one JSON object at the end, in place of lines"),
+    CMD_OPTION_CONTEXT_DEVICE,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
     {0},
@@ -89,7 +90,9 @@ const cmd_verb cmd_selftest = {
         "Start it in a job, as a training would be started: mpiexec -n N convoy selftest --ranks N, or srun. It needs "
         "no "
         "files and takes about half a minute. It prints a line for each check: ok, FAILED with what to do, or skipped "
-        "with the reason. The exit code is 0 if no check failed.\n"
+        "with the reason. The exit code is 0 if no check failed. With --device the kernels of that device are compared "
+        "with the "
+        "reference kernels, and the losses of a training with those of the host.\n"
         "Checks: ranks, versions, system, clocks, kernels, node-memory, reductions, groups, training, deterministic, "
         "updates, files, checkpoint, data, signals.",
     .options = options,

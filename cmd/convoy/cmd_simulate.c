@@ -17,21 +17,9 @@
 #include "cmd_simulate.h"
 #include "predict/predict.h"
 
-/* Kernel times are scaled by one factor, which says little about a machine that is so many times faster. */
-#define FAR_FASTER 10.0
-
 typedef cmd_simulate_options verb_options; /* for the table of options */
 
-extern const char cmd_platform_stampede2_like[], cmd_platform_stampede2_knl_like[], cmd_platform_cori_like[],
-    cmd_platform_frontera_like[], cmd_platform_piz_daint_like[], cmd_platform_ethernet_1g[];
-
-static const struct {
-    const char *name, *text;
-} shipped[] = {
-    {"stampede2-like", cmd_platform_stampede2_like}, {"stampede2-knl-like", cmd_platform_stampede2_knl_like},
-    {"cori-like", cmd_platform_cori_like},           {"frontera-like", cmd_platform_frontera_like},
-    {"piz-daint-like", cmd_platform_piz_daint_like}, {"ethernet-1g", cmd_platform_ethernet_1g},
-};
+#define DEFAULT_PLATFORM "stampede2-like"
 
 /* ---- the command line ---- */
 
@@ -45,7 +33,7 @@ static int add_count(cmd_simulation *s, int64_t n)
 {
     if (s->nranks == CMD_SIMULATED_COUNTS)
         return CMD_EXIT_USAGE;
-    s->ranks[s->nranks++] = n;
+    s->row[s->nranks++].ranks = n;
     return 0;
 }
 
@@ -89,22 +77,15 @@ static int read_real(const char *option, const char *text, double least, double 
                : 0;
 }
 
-static int is_power_of_two(int64_t n)
+static int read_share(const char *option, const char *text, double *out)
 {
-    return n > 0 && (n & (n - 1)) == 0;
+    const int code = read_real(option, text, 0, out);
+    return code || *out <= 1 ? code : wrong(option, text, "a share, such as 2%");
 }
 
-static int check_representatives(const cmd_simulation *s)
+int cmd_is_power_of_two(int64_t n)
 {
-    const int64_t n = s->options->representatives;
-    int fits = n == 0 || (n >= 2 && is_power_of_two(n));
-    for (int i = 0; n > 0 && i < s->nranks; i++)
-        fits = fits && (s->ranks[i] <= n || is_power_of_two(s->ranks[i]));
-    if (fits)
-        return 0;
-    cmd_error("--representatives %lld: it, and numbers of ranks above it, have to be powers of two, such as 16",
-              (long long)n);
-    return CMD_EXIT_USAGE;
+    return n > 0 && (n & (n - 1)) == 0;
 }
 
 static int read_options(cmd_simulation *s)
@@ -113,6 +94,10 @@ static int read_options(cmd_simulation *s)
     s->latency_factor = s->bandwidth_factor = 1;
     int code = read_counts(s, o->ranks ? o->ranks : "1..1024");
     code = code ? code : read_real("--noise", o->noise, 0, &s->noise);
+    if (o->serial && strcmp(o->serial, "measured") != 0)
+        code = code ? code : read_share("--serial", o->serial, &s->serial);
+    code = code ? code : read_share("--memory-bound", o->memory_bound, &s->memory_bound);
+    s->one_socket = o->pages && strcmp(o->pages, "one") == 0;
     code = code ? code : read_real("--add", o->add, 1e3, &s->add);
     code = code ? code : read_real("--latency-factor", o->latency_factor, 1e-9, &s->latency_factor);
     code = code ? code : read_real("--bandwidth-factor", o->bandwidth_factor, 1e-9, &s->bandwidth_factor);
@@ -120,7 +105,6 @@ static int read_options(cmd_simulation *s)
     if (!s->is_measured)
         code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
     s->node_ranks = o->node_ranks > 0 ? o->node_ranks : 1;
-    code = code ? code : check_representatives(s);
     if (!code && s->noise >= 1)
         code = wrong("--noise", o->noise, "a share below 100%");
     if (!code && (o->step.batches.count > 1 || (o->step.batches.count && o->global_batch))) {
@@ -128,242 +112,12 @@ static int read_options(cmd_simulation *s)
         code = CMD_EXIT_USAGE;
     }
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++)
-        if (s->ranks[i] > o->global_batch) {
+        if (s->row[i].ranks > o->global_batch) {
             cmd_error("--global-batch %lld on %lld ranks: some would have no sample", (long long)o->global_batch,
-                      (long long)s->ranks[i]);
+                      (long long)s->row[i].ranks);
             code = CMD_EXIT_USAGE;
         }
     return code;
-}
-
-/* ---- the job ---- */
-
-/* The job, or one with the same keys in place of that of a network of the zoo. */
-static cvy_job_source job_of(const cmd_simulation *s)
-{
-    static const char network[] = "{name: simulate, model: lenet, data: {train: synthetic}, train: {steps: 1}}";
-    const int is_file = cmd_is_file(s->network);
-    cvy_job_source job = cmd_job(&s->options->sets, is_file ? s->network : NULL, NULL);
-    if (!is_file) /* the grid does not depend on the network */
-        job.text = network;
-    return job;
-}
-
-/* ---- the node ---- */
-
-static void fill_platform_opts(const cmd_simulation *s, cvy_platform_opts *o)
-{
-    const char *name = s->platform_name;
-    *o = (cvy_platform_opts){.size = sizeof *o,
-                             .file = name,
-                             .model = s->model[0] ? s->model : NULL,
-                             .latency_factor = s->latency_factor,
-                             .bandwidth_factor = s->bandwidth_factor};
-    for (int i = 0; i < CMD_COUNT(shipped); i++)
-        if (strcmp(shipped[i].name, name) == 0) {
-            o->file = NULL;
-            o->name = shipped[i].name;
-            o->text = shipped[i].text;
-        }
-}
-
-static int find_platform(cmd_simulation *s)
-{
-    cvy_platform_opts o;
-    fill_platform_opts(s, &o);
-    cvy_text_release(&s->platform.xml);
-    if (o.file && !cmd_is_file(o.file)) {
-        const char *names[CMD_COUNT(shipped)];
-        for (int i = 0; i < CMD_COUNT(shipped); i++)
-            names[i] = shipped[i].name;
-        cmd_unknown("simulate", "platform", o.file, names, CMD_COUNT(names));
-        return CMD_EXIT_FAULT;
-    }
-    s->platform.size = sizeof s->platform;
-    const cvy_status status = cvy_run_platform(&o, &s->platform);
-    if (status == CVY_OK && s->add > 0)
-        s->platform.add_bytes_per_s = s->add;
-    return status == CVY_OK ? 0 : cmd_outcome(status);
-}
-
-/* A step on one node according to the measured kernel times. */
-struct node_step {
-    double batch, ms, gflop;
-};
-
-/* Finds the step of `batch` samples (0: the job's own number). It runs in this process. alone: a node that trains
- * alone, without micro-batches; else the ranks that share samples or layers, as one node. */
-static int predict_node(cmd_simulation *s, cvy_context *context, int64_t batch, int alone, struct node_step *out)
-{
-    static const char *const words[] = {
-        "update=sync", /* the kernels of a node do not depend on the update mode, and some modes need several ranks */
-        "parallel={}", "train.accumulate=1"};
-    cmd_sets sets = s->options->sets;
-    const int is_file = cmd_is_file(s->network);
-    for (int i = 0; i < (alone ? 3 : 1) && sets.count < CMD_SETS_MAX; i++)
-        sets.word[sets.count++] = words[i];
-    const cvy_job_source job = cmd_job(&sets, is_file ? s->network : NULL, NULL);
-    cvy_bench_opts opts =
-        cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
-    cvy_bench_result r = {.size = sizeof r};
-    opts.kernels = "clock";
-    opts.foresee = !alone && s->parts > 1;
-    opts.steps = opts.warmup = 1;
-    opts.trace = NULL;
-    const cvy_status status = cvy_run_bench(context, &opts, &r);
-    if (status != CVY_OK) {
-        const int lacks_times = strstr(cvy_error_text(), "--planning measure") != NULL;
-        const int code = cmd_outcome(status);
-        if (lacks_times) {
-            fputs("convoy: this command measures them here, and then goes on: ", stderr);
-            cmd_put_command(s->line, "--planning measure");
-        }
-        return code;
-    }
-    memcpy(s->model, r.model, sizeof s->model);
-    *out = (struct node_step){.batch = (double)r.batch, .ms = r.predicted_ms, .gflop = r.gflop};
-    return 0;
-}
-
-/* Reads the numbers of a key of the job, such as "2" or "[2, 2]"; numbers that are not given are 1. */
-static int read_axis(const cvy_job_source *job, const char *key, int64_t *out, int n)
-{
-    char *text = NULL;
-    const cvy_status status = cvy_run_job_value(job, key, &text);
-    if (status != CVY_OK)
-        return cmd_outcome(status);
-    const char *at = text ? text : "";
-    for (int i = 0; i < n; i++) {
-        at += strcspn(at, "0123456789");
-        out[i] = *at ? strtoll(at, (char **)(uintptr_t)&at, 10) : 1;
-    }
-    cvy_text_release(&text);
-    return 0;
-}
-
-/* Reads the job's grid. */
-static int find_grid(cmd_simulation *s)
-{
-    const cvy_job_source job = job_of(s);
-    int code = read_axis(&job, "parallel.pipeline", &s->stages, 1);
-    code = code ? code : read_axis(&job, "parallel.tensor", &s->tensor, 1);
-    code = code ? code : read_axis(&job, "parallel.spatial", s->spatial, 3);
-    code = code ? code : read_axis(&job, "train.accumulate", &s->micro_batches, 1);
-    if (code)
-        return code;
-    s->parts = s->stages * s->tensor * s->spatial[0] * s->spatial[1] * s->spatial[2];
-    for (int i = 0; i < s->nranks; i++)
-        if (s->ranks[i] % s->parts != 0) {
-            cmd_error(
-                "--ranks %lld with a grid of pipeline %lld, tensor %lld and spatial %lldx%lldx%lld: the number of "
-                "ranks must be a multiple of their product, %lld",
-                (long long)s->ranks[i], (long long)s->stages, (long long)s->tensor, (long long)s->spatial[0],
-                (long long)s->spatial[1], (long long)s->spatial[2], (long long)s->parts);
-            return CMD_EXIT_USAGE;
-        }
-    return 0;
-}
-
-/* Finds the factor on the times of kernels, with which a node that trains alone reaches its rate. It belongs to the
- * machine, so neither micro-batches nor a grid change it. step: of the ranks that share samples or layers. */
-static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step step)
-{
-    struct node_step alone = step;
-    int code = 0;
-    if (s->parts > 1 || s->micro_batches > 1)
-        code = predict_node(s, context, (int64_t)ceil(step.batch / (double)s->parts), 1, &alone);
-    code = code ? code : find_platform(s);
-    if (code)
-        return code;
-    const double by_flop = alone.batch * s->platform.gflop_per_s / alone.gflop, here = 1e3 * alone.batch / alone.ms;
-    s->node_rate = s->is_measured                 ? here
-                   : s->rate > 0                  ? s->rate
-                   : s->platform.images_per_s > 0 ? s->platform.images_per_s
-                                                  : by_flop;
-    s->rate_from = s->is_measured                 ? "as measured here"
-                   : s->rate > 0                  ? "--rate"
-                   : s->platform.images_per_s > 0 ? "the platform's rates"
-                                                  : "the platform's gflop_per_s";
-    s->scale = here / s->node_rate;
-    if (s->scale < 1 / FAR_FASTER)
-        cmd_note(
-            "convoy: warning: a node of %s is taken to be %.3g times as fast as this machine (%.4g images/s by %s, "
-            "%.4g "
-            "as measured here): kernels that are bound by memory or by their number do not become so much faster; give "
-            "the rate of a real node by --rate, or take --rate measured\n",
-            s->platform_name, 1 / s->scale, s->node_rate, s->rate_from, here);
-    s->ideal_rate = 1e3 * step.batch / (step.ms * s->scale);
-    return 0;
-}
-
-/* Nodes stand for others along the data axis only. There at least two must be left, or no sum would be sent. */
-static int lacks_representatives(const cmd_simulation *s)
-{
-    const int64_t n = s->options->representatives;
-    int stands_in = 0;
-    for (int i = 0; i < s->nranks; i++)
-        stands_in |= n > 0 && s->ranks[i] > n;
-    return stands_in && s->parts > 1 && (n < 2 * s->parts || !is_power_of_two(s->parts));
-}
-
-/* The ranks of a node share its batch and its memory; a grid would need ranks that differ. */
-static int check_node_ranks(const cmd_simulation *s)
-{
-    const int64_t r = s->node_ranks, most = s->platform.cores / 2;
-    if (r > 1 && s->parts > 1)
-        cmd_error("--node-ranks %lld with a grid of pipeline, tensor or spatial parts: take one of them", (long long)r);
-    else if (lacks_representatives(s))
-        cmd_error(
-            "--representatives %lld with a grid of %lld pipeline, tensor and spatial parts: expected at least %lld, "
-            "and a number of parts that is a power of two: nodes stand for others that have the same part",
-            (long long)s->options->representatives, (long long)s->parts, (long long)(2 * s->parts));
-    else if (r > most)
-        cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
-                  (long long)r, (long long)s->platform.cores, (long long)most);
-    else
-        return 0;
-    return CMD_EXIT_USAGE;
-}
-
-/* The batch of a rank; 0 after a message. */
-static int64_t share_batch(const cmd_simulation *s, int64_t batch)
-{
-    if (batch % s->node_ranks == 0)
-        return batch / s->node_ranks;
-    cmd_error("%lld samples on %lld ranks of a node, expected a multiple of them", (long long)batch,
-              (long long)s->node_ranks);
-    return 0;
-}
-
-/* The times of the kernels of a rank, if a node has several. */
-static int predict_rank(cmd_simulation *s, cvy_context *context, int64_t batch)
-{
-    struct node_step rank = {0};
-    const int64_t share = s->node_ranks > 1 ? share_batch(s, batch) : 0;
-    return s->node_ranks == 1 ? 0 : share == 0 ? CMD_EXIT_USAGE : predict_node(s, context, share, 0, &rank);
-}
-
-/* Finds the step of the local batch of the smallest number of ranks, and from it the scale. Then it does so for the
- * other local batches: all kernel times must be known before the simulation starts. */
-static int predict(cmd_simulation *s, cvy_context *context)
-{
-    const cmd_simulate_options *o = s->options;
-    struct node_step step = {0}, other = {0};
-    const int64_t shares = s->ranks[0] / s->parts;
-    const int64_t first = o->global_batch         ? (o->global_batch + shares - 1) / shares
-                          : o->step.batches.count ? o->step.batches.at[0] * s->parts
-                                                  : 0;
-    int code = check_node_ranks(s);
-    code = code ? code : predict_node(s, context, first, 0, &step);
-    code = code ? code : predict_rank(s, context, (int64_t)step.batch);
-    s->batch = o->global_batch ? o->global_batch : (int64_t)step.batch;
-    for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
-        const int64_t n = s->ranks[i] / s->parts, share = o->global_batch / n;
-        for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
-            if ((code = predict_node(s, context, b, 0, &other)) == 0)
-                code = predict_rank(s, context, b);
-    }
-    return code ? code : find_scale(s, context, step);
 }
 
 /* ---- the run ---- */
@@ -375,9 +129,9 @@ static int run_all(cmd_simulation *s)
         cmd_simulate_show_head(s);
     for (int i = 0; i < s->nranks && !code; i++) {
         cvy_bench_result result;
-        code = cmd_simulate_ranks(s, s->ranks[i], &result);
+        code = cmd_simulate_ranks(s, &s->row[i], &result);
         if (!code)
-            cmd_simulate_show(s, s->ranks[i], &result);
+            cmd_simulate_show(s, &s->row[i], &result);
     }
     return code;
 }
@@ -385,9 +139,9 @@ static int run_all(cmd_simulation *s)
 static int check_ranks(const cmd_simulation *s)
 {
     for (int i = 0; i < s->nranks; i++)
-        if (s->ranks[i] > s->platform.nodes) {
+        if (s->row[i].ranks > s->platform.nodes) {
             cmd_error("--ranks %lld, but the platform has %lld nodes: take at most so many of %s, or a larger platform",
-                      (long long)s->ranks[i], (long long)s->platform.nodes, s->platform_name);
+                      (long long)s->row[i].ranks, (long long)s->platform.nodes, s->platform_name);
             return CMD_EXIT_USAGE;
         }
     return 0;
@@ -399,7 +153,7 @@ static int run(const cmd_line *line)
     cmd_simulation s = {.line = line,
                         .options = o,
                         .network = line->arg[0],
-                        .platform_name = o->platform ? o->platform : shipped[0].name};
+                        .platform_name = o->platform ? o->platform : DEFAULT_PLATFORM};
     const cvy_context_opts opts = {
         .size = sizeof opts, .threads = 1, .log_level = o->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
     cvy_context *context = NULL;
@@ -409,14 +163,14 @@ static int run(const cmd_line *line)
         return CMD_EXIT_USAGE;
     }
     int code = read_options(&s);
-    code = code ? code : find_grid(&s);
-    code = code ? code : find_platform(&s);
+    code = code ? code : cmd_simulate_grid(&s);
+    code = code ? code : cmd_simulate_platform(&s);
     code = code ? code : cmd_simulate_find(&s);
     code = code ? code : cmd_simulate_open(&s);
     if (code)
         return code;
     const cvy_status status = cvy_context_create(&opts, &context);
-    code = status == CVY_OK ? predict(&s, context) : cmd_outcome(status);
+    code = status == CVY_OK ? cmd_simulate_predict(&s, context) : cmd_outcome(status);
     cvy_context_destroy(&context);
     code = code ? code : check_ranks(&s);
     code = code ? code : run_all(&s);
@@ -427,8 +181,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--platform", "NAME|FILE", CMD_TEXT, CMD_FIELD(platform),
-     "stampede2-like (the default), stampede2-knl-like, cori-like, frontera-like, piz-daint-like, ethernet-1g, or a "
-     "YAML file"},
+     DEFAULT_PLATFORM " (the default), another machine that convoy knows (an unknown name lists them), or a YAML file"},
     {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks),
      "numbers of ranks, one per node, such as 1,8,128, or 1..1024 (which doubles, and is the default)"},
     {"--batch", "N", CMD_NUMBERS, CMD_FIELD(step.batches),
@@ -436,11 +189,19 @@ static const cmd_option options[] = {
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--node-ranks", "R", CMD_NUMBER, CMD_FIELD(node_ranks),
      "ranks of each node, which share its batch and add their gradients in its memory; 1 if not given"},
+    {"--serial", "S%|measured", CMD_TEXT, CMD_FIELD(serial),
+     "share of a step that one thread of a rank does while the others wait; 0 if not given, so that threads scale. "
+     "measured: from the times with one thread and with all threads here"},
+    {"--memory-bound", "S%", CMD_TEXT, CMD_FIELD(memory_bound),
+     "share of a step in which kernels wait for memory, which is slower for a rank on several sockets; 0 if not given"},
+    {"--pages", "spread|one", CMD_CHOICE, CMD_FIELD(pages),
+     "where the memory of a rank on several sockets is: spread over them (as convoy does), or on one"},
     {"--representatives", "N", CMD_NUMBER, CMD_FIELD(representatives),
      "simulates at most N nodes, which stand for all: much faster; sums count that nodes share uplinks; N and numbers "
-     "of ranks above it are powers of two"},
+     "of ranks above it are powers of two; in a ring (comm.algorithm) these numbers are multiples of N"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
-     "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},
+     "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; the platform's if not "
+     "given"},
     {"--add", "BYTES/S", CMD_TEXT, CMD_FIELD(add),
      "bytes of incoming sums that a node adds a second, such as 3e9 for one thread, instead of the platform's"},
     {"--overlap", "true|false|forward", CMD_CHOICE, CMD_FIELD(overlap),

@@ -174,8 +174,9 @@ static void add_simgrid(const cmd_simulation *s, struct words *w, int64_t ranks)
     add_text(w, "@%s/words", s->folder, 0);
 }
 
-static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
+static void add_bench(const cmd_simulation *s, struct words *w, const cmd_simulated *row)
 {
+    const int64_t ranks = row->ranks, servers = cmd_simulate_servers(s, ranks);
     const cmd_simulate_options *o = s->options;
     const int is_file = cmd_is_file(s->network);
     add(w, "bench");
@@ -186,7 +187,7 @@ static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
     add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
     add_text(w, "%.0f", NULL,
-             (double)(o->global_batch ? s->batch : s->batch * (ranks / s->parts)) *
+             (double)(o->global_batch ? s->batch : s->batch * ((ranks - servers) / s->parts)) *
                  ((double)simulated(s, ranks) / (double)(s->node_ranks * ranks)));
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
@@ -197,8 +198,9 @@ static void add_bench(const cmd_simulation *s, struct words *w, int64_t ranks)
     add_pair(w, "--dtype", o->step.dtype == CVY_DTYPE_BF16 ? "bf16" : NULL);
     for (int i = 0; i < o->sets.count; i++)
         add_pair(w, "--set", o->sets.word[i]);
+    add_pair(w, "--set", servers < s->servers ? "update=sync" : NULL);
     add(w, "--set");
-    add_text(w, "plan.clock_scale=%.12g", NULL, s->scale * (double)s->node_ranks);
+    add_text(w, "plan.clock_scale=%.12g", NULL, row->scale * cmd_simulate_rank_time(s));
     add(w, "--set");
     add_text(w, "plan.clock_noise=%.12g", NULL, s->noise);
     if (o->overlap) {
@@ -310,19 +312,20 @@ int cmd_simulate_begin(const cmd_simulation *s)
     return write_text(s, "platform.xml", s->platform.xml);
 }
 
-int cmd_simulate_ranks(const cmd_simulation *s, int64_t ranks, cvy_bench_result *result_out)
+int cmd_simulate_ranks(const cmd_simulation *s, const cmd_simulated *row, cvy_bench_result *result_out)
 {
+    const int64_t ranks = row->ranks;
     static struct words w;
     char number[32];
     int status = 0;
     snprintf(number, sizeof number, "%lld", (long long)(ranks / simulated(s, ranks)));
     setenv("CONVOY_SIMULATED_NODES", number, 1);
     w.n = w.ntext = 0;
-    snprintf(number, sizeof number, "%.9g", spans_switches(s, ranks) ? s->platform.shared_bandwidth : 1.0);
+    snprintf(number, sizeof number, "%.9g", cvy_platform_share(&s->platform, ranks / s->stages));
     setenv("CONVOY_SIMULATED_SHARE", number, 1);
     if (write_hosts(s, ranks))
         return CMD_EXIT_FAULT;
-    add_bench(s, &w, ranks);
+    add_bench(s, &w, row);
     if (write_words(s, &w))
         return CMD_EXIT_FAULT;
     w.n = 0;

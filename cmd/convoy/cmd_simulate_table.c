@@ -83,8 +83,9 @@ static void show_grid_head(const cmd_simulation *s)
         cmd_say(" %9s %9s", "bubble %", "predicted");
 }
 
-void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_result *r)
+void cmd_simulate_show(const cmd_simulation *s, const cmd_simulated *row, const cvy_bench_result *r)
 {
+    const int64_t ranks = row->ranks;
     const int64_t batch = r->batch * s->node_ranks * (ranks / r->ranks);
     const double ms = r->ms_mean, rate = 1e3 * (double)batch / ms;
     const double efficiency = 100 * rate / ((double)ranks * s->ideal_rate);
@@ -93,13 +94,13 @@ void cmd_simulate_show(const cmd_simulation *s, int64_t ranks, const cvy_bench_r
                 "\"ms_mean\": %.9g, "
                 "\"forward_ms\": %.9g, \"backward_ms\": %.9g, \"update_ms\": %.9g, \"communication_ms\": %.9g, "
                 "\"imbalance_ms\": %.9g, \"other_ms\": %.9g, "
-                "\"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
+                "\"images_per_s\": %.9g, \"images_per_s_rank\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
                 " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
-                "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g",
+                "\"node_images_per_s\": %.9g, \"ideal_images_per_s\": %.9g, \"serial\": %.6g",
                 s->model, (long long)ranks, (long long)s->node_ranks, (long long)batch, ms, ms, r->forward_ms,
-                r->backward_ms, r->update_ms, r->communication_ms, r->imbalance_ms, r->other_ms, rate, efficiency,
-                r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate,
-                s->ideal_rate);
+                r->backward_ms, r->update_ms, r->communication_ms, r->imbalance_ms, r->other_ms, rate,
+                rate / (double)ranks, efficiency, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms,
+                r->spread_ms, row->scale, s->node_rate, s->ideal_rate, s->serial);
     else
         cmd_say("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f", (long long)ranks, (long long)batch, ms,
                 efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
@@ -126,6 +127,10 @@ void cmd_simulate_show_head(const cmd_simulation *s)
                 (long long)s->options->representatives);
     if (s->node_ranks > 1)
         cmd_say("each node has %lld ranks; a row counts nodes\n\n", (long long)s->node_ranks);
+    if (s->servers > 0)
+        cmd_say("%lld of several nodes are servers, which train nothing\n\n", (long long)s->servers);
+    if (s->serial > 0)
+        cmd_say("one thread of a rank does %.3g %% of a step while the others wait\n\n", 100 * s->serial);
     cmd_say("%7s %9s %10s %10s %10s %9s %9s %9s %9s", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
             "hidden", "slowest", "spread");
     show_grid_head(s);

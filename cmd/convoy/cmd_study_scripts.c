@@ -47,14 +47,13 @@ static int set_options(const jobscript *s, const cmd_study_options *o, const cha
     return fclose(to) == 0 ? 0 : CMD_EXIT_FAULT;
 }
 
-/* Writes a block of the templates into a file that can be run. */
-static int write_script(const jobscript *s, const char *block, const char *path)
+int cmd_study_write_block(const jobscript *s, const char *block, const char *path, unsigned mode)
 {
     char *text = NULL;
     const int code = jobscript_text(s->templates, block, &text);
     if (code)
         return code;
-    const int fd = cmd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0777);
+    const int fd = cmd_open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
     FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (to)
         cmd_put(to, text);
@@ -71,9 +70,9 @@ static int write_scripts(const jobscript *s, const cmd_study_options *o, const c
     int code = jobscript_set_values(s);
     code = code ? code : set_options(s, o, study);
     snprintf(path, sizeof path, "%.512s/scripts/launch-%lld", s->out, (long long)s->nodes);
-    code = code ? code : write_script(s, "study_launcher", path);
+    code = code ? code : cmd_study_write_block(s, "study_launcher", path, 0777);
     snprintf(path, sizeof path, "%.512s/scripts/nodes-%lld.sh", s->out, (long long)s->nodes);
-    code = code ? code : write_script(s, "study_job", path);
+    code = code ? code : cmd_study_write_block(s, "study_job", path, 0777);
     code = code ? code : jobscript_text(s->templates, "submit", &submit);
     if (!code)
         cmd_say("%.*s %s\n", (int)strcspn(submit, "\n"), submit, path);
@@ -99,8 +98,7 @@ static int make_folder(const char *path)
 int cmd_study_write_scripts(const cmd_line *line, const cmd_study_options *o, const cvy_study_opts *study)
 {
     jobscript s = {.site = cvy_site_about_default()};
-    jobscript_request request = {.scheduler = o->scheduler,
-                                 .time = o->time,
+    jobscript_request request = {.time = o->time,
                                  .account = o->account,
                                  .queue = o->queue,
                                  .pe = o->pe,
@@ -112,7 +110,8 @@ int cmd_study_write_scripts(const cmd_line *line, const cmd_study_options *o, co
     char folder[PATH_ROOM];
     int64_t nodes[NODES_MAX];
     int n = 0;
-    int code = cmd_open_site(&site, &s.site);
+    int code = jobscript_find_scheduler(line, o->scheduler, &o->flags, &request.scheduler);
+    code = code ? code : cmd_open_site(&site, &s.site);
     code = code ? code : jobscript_read(line, &request, &s);
     opts.nodes = 0;
     opts.ranks_per_node = s.ppn;

@@ -116,6 +116,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the folder of the search: each trial is a run folder in it"},
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues the search in --out"},
     {"--retry", NULL, CMD_FLAG, CMD_FIELD(retry), "as --resume, and trains failed trials again"},

@@ -19,6 +19,7 @@ static const char *kind_name(cmd_kind kind)
     case CMD_DTYPE:
     case CMD_CHOICE:
     case CMD_PLANNING: return "choice";
+    case CMD_DEVICE: return "text";
     case CMD_SET: return "set";
     case CMD_NUMBERS: return "numbers";
     }

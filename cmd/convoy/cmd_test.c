@@ -157,6 +157,7 @@ static const cmd_option options[] = {
      "an ensemble: without the temperatures of its members"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints everything as one JSON object"),
+    CMD_OPTION_CONTEXT_DEVICE,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
     {0},

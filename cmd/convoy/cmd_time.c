@@ -50,6 +50,7 @@ static const cmd_option options[] = {
      "only the least time that this machine allows for the step, the share of it that is reached, and what is furthest "
      "from it"},
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     CMD_OPTION_JSON("prints one JSON object: the layers, the totals, and each instruction of the plan"),
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,

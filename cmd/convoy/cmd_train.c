@@ -130,6 +130,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out),
      "the run folder; runs/<job>-NNN with the next free number if not given"},
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues in --out from its newest valid checkpoint"},

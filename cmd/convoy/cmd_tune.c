@@ -141,6 +141,7 @@ static const cmd_option options[] = {
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "for results and profile; tune/NAME if not given"},
     {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds), "how long the steps of a measurement are timed; 2 if not given"},
     CMD_OPTION_SET,
+    CMD_OPTION_DEVICE,
     {"--frameworks-folder", "FOLDER", CMD_TEXT, CMD_FIELD(frameworks_folder),
      "where convoy.yaml and convoy-job.yaml are, instead of those that belong to convoy"},
     {"--quiet", NULL, CMD_FLAG, CMD_FIELD(quiet), "no line for each measurement"},

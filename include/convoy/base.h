@@ -180,13 +180,17 @@ typedef struct cvy_context_opts {
     /** See cvy_fatal_fn; called with fatal_user. May be NULL. */
     cvy_fatal_fn fatal;
     void *fatal_user;
-    /** The backend that holds tensors and runs kernels; NULL: "host". */
+    /** The former name of @device, which counts if @device is NULL. Leave it NULL. */
     const char *backend;
     /** Seconds for which a rank waits for other ranks in a call of the library, before it finds out and says which
      * ranks do not come, where they are, and in which call and step all were last: to @fatal, which may end the job, or
      * without it to the log. It then waits on. Equal on all ranks. 0: no limit. It should be longer than the work of
      * any rank from one call to the next. */
     double watchdog_s;
+    /** Where tensors are and kernels run: "host"; "opencl" for the device of this driver whose number is the rank's
+     * number on its node, modulo the number of devices; "opencl:1" for this one; "auto" for a GPU if a driver finds
+     * one, else the host. NULL: "host". Equal on all ranks. */
+    const char *device;
 } cvy_context_opts;
 CVY_SIZED_STRUCT(cvy_context_opts)
 
@@ -198,7 +202,8 @@ typedef struct cvy_context cvy_context;
  * @opts: NULL for the defaults
  * @context_out: the context; the caller destroys it
  *
- * Collective: no. Errors: CVY_E_ARGUMENT (size, threads), CVY_E_MEMORY.
+ * Collective: no. Errors: CVY_E_ARGUMENT (size, threads), CVY_E_CONFIG (device), CVY_E_UNSUPPORTED (there is no such
+ * device), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out);
 
@@ -212,6 +217,18 @@ CVY_API int cvy_context_rank(const cvy_context *context);
 CVY_API int cvy_context_nranks(const cvy_context *context);
 /** Number of compute threads of this rank. Collective: no. */
 CVY_API int cvy_context_threads(const cvy_context *context);
+/** Where this rank computes, as cvy_context_opts.device names it: "host" or "opencl:0"; valid until a training of a job
+ * with another `device` begins or ends on the context. Collective: no. */
+CVY_API const char *cvy_context_device(const cvy_context *context);
+
+/**
+ * cvy_device_list - which devices this process can compute on
+ * @text_out: a line for each device: its name as in cvy_context_opts.device, a space, and what it is; or the name of a
+ *            driver and why it has no device. The caller releases it by cvy_text_release() of convoy/model.h
+ *
+ * It loads the drivers' libraries and opens each device. Collective: no. Errors: CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_device_list(char **text_out);
 
 /** What this build contains, one line with a key and a value for each item; static. Collective: no. */
 CVY_API const char *cvy_build_info(void);

@@ -158,6 +158,11 @@ class context : public owner<cvy_context, cvy_context_destroy>
     {
         return cvy_context_threads(handle_);
     }
+    /** Where this rank computes: "host", or a device such as "opencl:0". */
+    std::string device() const
+    {
+        return cvy_context_device(handle_);
+    }
     /** Makes functions of the program the layer `name` of models that use the context. value writes dst[0], of the
      * shape `result` for each sample; gradient writes those of dsrc[] that have data, and reads ddst[0]; both read
      * src[]. An exception ends the call that runs them, with its text. Collective. */

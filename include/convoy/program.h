@@ -63,8 +63,8 @@ typedef struct cvy_program_opts {
     /** Most samples that share their statistics in batch normalisation; a remainder is spread over the groups. 0: 32;
      * -1: the rank's local batch; -2: the whole global batch; -3, with shards: the whole shard. */
     int64_t batch_norm_group;
-    /** Which kernels may be used: "auto" (NULL), "reference", "native", "onednn", or "onednn, native" (in order of
-     * preference; the reference kernels run what these cannot), "direct" (all but Winograd). With "clock" nothing is
+    /** Which kernels may be used: "auto" (NULL), "reference", "native", "onednn", "gpu", or "onednn, native" (in order
+     * of preference; the reference kernels run what these cannot), "direct" (all but Winograd). With "clock" nothing is
      * computed: a step only waits for the measured times of its kernels and makes its all-reduces. Losses are then NaN,
      * and tensor memory is not touched. */
     const char *kernels;
@@ -159,6 +159,9 @@ typedef struct cvy_program_opts {
     /** 1, with spatial: outputs are this rank's part of each sample, instead of the whole: cvy_program_part() says
      * which. */
     int outputs_in_parts;
+    /** 1: cuDNN may round f32 factors to TF32 (10 bits of mantissa) and multiply them on tensor cores. Sums stay f32.
+     * It has no effect without cuDNN and with another dtype, and does not go with precise. */
+    int64_t tf32;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -168,7 +171,7 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  * @name: a key of the job file, or the name of a field that has no key; docs/reference/job-file.md explains the keys:
  *
  *     train.dtype, train.seed, train.precise, batch_norm.group, batch_norm.frozen ("block1_*, conv1_bn"),
- *     plan.kernels, plan.passes_off ("overlap, slices"), plan.planning, plan.wisdom,
+ *     plan.kernels, plan.tf32, plan.passes_off ("overlap, slices"), plan.planning, plan.wisdom,
  *     plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket ("auto", or bytes: "4 MiB"),
  *     comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire, comm.node_memory (reduce_no_node only),
  *     update or update.mode, update.servers, update.staleness ("none": any number),

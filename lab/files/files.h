@@ -183,6 +183,16 @@ CVY_MUST_CHECK cvy_status cvy_run_formats(char **text_out);
 CVY_MUST_CHECK cvy_status cvy_run_keys(char **text_out);
 
 /**
+ * cvy_run_job_print - a job with all its defaults and overrides
+ * @job: the job; borrowed
+ * @as_json: 1: one line of JSON; 0: YAML, a job file again
+ * @text_out: the text; the caller releases it with cvy_text_release()
+ *
+ * Data and model are not opened. Collective: no. Threads: any. Errors: as cvy_run_read_job().
+ */
+CVY_MUST_CHECK cvy_status cvy_run_job_print(const cvy_job_source *job, int as_json, char **text_out);
+
+/**
  * cvy_run_new_job - a job with comments that trains a network on a data set
  * @source: a path, or a map in YAML: {path: ..., format: ..., options}; of a folder with train and val or test in it,
  *          these are used

@@ -49,6 +49,10 @@ typedef struct cvy_doctor_report {
  */
 CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts,
                                          cvy_doctor_report *report_out);
+/** A line for each library of a vendor that computes or sums on the devices that are there: "cudnn 9.19.0, " and its
+ * file, or "nccl none: " and why it is not used. Released by cvy_text_release(). Collective: no. Errors: CVY_E_MEMORY.
+ */
+CVY_MUST_CHECK cvy_status cvy_run_libraries(char **text_out);
 /** Releases the texts and empties the report, which may be empty already. Collective: no. */
 void cvy_doctor_report_release(cvy_doctor_report *report);
 

@@ -122,6 +122,10 @@ typedef struct cvy_bench_result {
     /** Energy that the processors of all nodes have used for a sample, in J, with what other programs on them did; NaN:
      * the system does not tell it (RAPL). */
     double joules_per_image;
+    /** Where rank 0 has computed, "opencl:0 NVIDIA H200"; "": on the host. */
+    char device[192];
+    /** What rank 0 takes of the memory of its device: arena, variables, feeds; NaN: it computes on the host. */
+    double device_peak_bytes;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 

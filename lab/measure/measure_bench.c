@@ -295,6 +295,7 @@ cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_
     CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, kernels, passes_off)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(b->session.program)));
     b->plan_s = cvy_clock_s() - begin;
+    CVY_TRY(cvy_program_warn_of_host(b->session.program, &b->number, 1));
     if (!cvy_program_by_clock(b->session.program))
         fill_feeds(b);
     return CVY_OK;

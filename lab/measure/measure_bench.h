@@ -38,6 +38,12 @@ struct cvy_bench_turn { /* a training of a step */
     double lr_mult;
 };
 
+/* Times of the parts of a step. */
+struct cvy_bench_parts {
+    double s[CVY_STEP_PARTS]; /* sums of this rank over the steps, without communication */
+    int64_t steps;            /* the timed steps; on a device others, whose instructions are timed */
+};
+
 typedef struct cvy_bench {
     cvy_session session;
     cvy_bench_opts opts;
@@ -67,7 +73,7 @@ typedef struct cvy_bench {
     double *axis_s[CVY_COMM_AXES]; /* the parts of comm_s on each axis of the process grid, each the largest */
     cvy_step_time own;             /* sums of this rank over the timed steps */
     double *bubble_s; /* time of a step spent waiting for other stages of a pipeline, mean over the ranks */
-    double part_s[CVY_STEP_PARTS]; /* sums of this rank over the timed steps, without communication */
+    struct cvy_bench_parts part;
 } cvy_bench;
 
 /* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and
@@ -150,6 +156,10 @@ cvy_step_part cvy_instr_part(const cvy_plan *plan, const cvy_instr *instr);
 const cvy_value *cvy_instr_moved(const cvy_plan *plan, const cvy_instr *instr);
 /* Adds the latest step to b->part_s. */
 void cvy_bench_add_parts(cvy_bench *b);
+/* The ranks that train, which are the first ones; the others are parameter servers. */
+int cvy_bench_trainers(const cvy_bench *b);
+/* Whether this rank is a server. */
+int cvy_bench_serves(const cvy_bench *b);
 /* Fills in the parts of a step, after ms_mean. Collective. */
 cvy_status cvy_bench_fill_parts(const cvy_bench *b, cvy_bench_result *result);
 

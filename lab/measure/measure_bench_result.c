@@ -78,6 +78,11 @@ void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
     r->by_clock = cvy_program_by_clock(s->program);
     r->pipeline = cvy_program_grid(s->program)->nstages;
     r->micro_batches = cvy_bench_turn_plan(b, 0)->nmicro;
+    if (!cvy_space_is_host(&s->context->space)) {
+        cvy_device device;
+        cvy_space_about(&s->context->space, &device);
+        snprintf(r->device, sizeof r->device, "%s %s", s->context->device, device.name);
+    }
 }
 
 /* With one axis only, exposed_comm_ms says all. An axis on which no rank ever waited is left out. */
@@ -180,6 +185,8 @@ static const cvy_column columns[] = {
     CVY_COLUMN(cvy_bench_result, COUNT, arena_bytes),
     CVY_COLUMN(cvy_bench_result, REAL, plan_s),
     CVY_COLUMN(cvy_bench_result, REAL, predicted_ms, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, TEXT, device, .is_optional = 1),
+    CVY_COLUMN(cvy_bench_result, REAL, device_peak_bytes, .is_optional = 1),
     {0},
 };
 
@@ -230,10 +237,12 @@ cvy_status cvy_bench_report(const cvy_bench *b, cvy_bench_result *result_out)
     cvy_comm *comm = b->session.context->comm;
     const cvy_work mine = cvy_bench_work(b);
     double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2];
+    const cvy_memory_use use = cvy_program_memory_use(p, &b->number, 1);
     cvy_bench_result r = {.parameters = count_parameters(cvy_program_vars(p)),
                           .loss_first = b->loss_first,
                           .loss_last = b->loss_last,
-                          .arena_bytes = cvy_program_memory_use(p, &b->number, 1).arena,
+                          .arena_bytes = use.arena,
+                          .device_peak_bytes = cvy_space_is_host(&b->session.context->space) ? NAN : (double)use.total,
                           .plan_s = b->plan_s,
                           .predicted_ms = NAN};
     CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));

@@ -15,6 +15,8 @@
 #define ROUNDING 1e-12 /* differences of times that are smaller are those of the sums over the ranks */
 
 enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
+enum { WARM_UP = 2, WARM_UP_DEVICE = 6 };    /* on a device steps are recorded in the third or fourth one */
+enum { PART_STEPS = 3 };
 
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
 {
@@ -51,9 +53,13 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
 /* Runs the steps that are not timed, and gives the seconds of the last one. */
 static cvy_status warm_up(cvy_bench *b, double *last_out)
 {
-    const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
+    const int64_t usual = cvy_space_is_host(&b->session.context->space) ? WARM_UP : WARM_UP_DEVICE;
+    const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : usual;
     for (int64_t i = 0; i < warmup; i++) {
+        const double begin = cvy_clock_s();
         CVY_TRY(cvy_bench_step(b, last_out));
+        CVY_TRY(cvy_space_sync(&b->session.context->space));
+        *last_out = cvy_clock_s() - begin;
         if (i == 0)
             CVY_TRY(cvy_bench_loss(b, &b->loss_first));
     }
@@ -78,11 +84,16 @@ static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int6
     return CVY_OK;
 }
 
-/* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it. */
+/* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it. Parameter
+ * servers do not count: that they are idle says nothing. */
 static cvy_status compare_ranks(cvy_bench *b)
 {
     cvy_comm *comm = b->session.context->comm;
     const int64_t n = b->steps;
+    for (int64_t i = 0; i < n && cvy_bench_serves(b); i++) {
+        b->comm_s[i] = b->hidden_s[i] = b->busy_s[i] = b->slowest_s[i] = b->axis_s[CVY_COMM_DATA][i] = 0;
+        b->busy_min_s[i] = INFINITY;
+    }
     CVY_TRY(comm->ops->allreduce(comm, b->step_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(comm->ops->allreduce(comm, b->comm_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(comm->ops->allreduce(comm, b->hidden_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
@@ -95,13 +106,75 @@ static cvy_status compare_ranks(cvy_bench *b)
     for (int64_t i = 0; i < n; i++)
         b->bubble_s[i] /= comm->nranks;
     for (int64_t i = 0; i < n; i++) { /* until here slowest_s is the sum of the busy times of all ranks */
-        const double wait = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+        const double wait = b->busy_s[i] - b->slowest_s[i] / cvy_bench_trainers(b);
         b->slowest_s[i] = wait > ROUNDING * b->busy_s[i] ? wait : 0;
         if (b->busy_s[i] - b->busy_min_s[i] <= ROUNDING * b->busy_s[i])
             b->busy_min_s[i] = b->busy_s[i];
     }
     return CVY_OK;
 }
+
+/* ---- steps on a device: the host may be one ahead, so a step takes the time between two marks ---- */
+
+struct ends {
+    const cvy_space *space;
+    cvy_mark *mark[3]; /* the ends of the latest steps */
+};
+
+static void close_ends(struct ends *e)
+{
+    for (int i = 0; i < CVY_COUNT(e->mark); i++)
+        cvy_mark_destroy(e->space, &e->mark[i]);
+}
+
+static cvy_status open_ends(const cvy_space *space, struct ends *e)
+{
+    cvy_status status = CVY_OK;
+    *e = (struct ends){.space = space};
+    for (int i = 0; i < CVY_COUNT(e->mark) && status == CVY_OK; i++)
+        status = cvy_mark_create(space, &e->mark[i]);
+    if (status != CVY_OK)
+        close_ends(e);
+    return status;
+}
+
+/* Marks where step i begins. */
+static cvy_status mark_begin(const struct ends *e, int64_t i)
+{
+    return cvy_mark_put(e->space, CVY_LANE_COMPUTE, e->mark[i % CVY_COUNT(e->mark)]);
+}
+
+/* Waits for the end of step i, and sets its time. */
+static cvy_status end_step(cvy_bench *b, const struct ends *e, int64_t i)
+{
+    cvy_mark *from = e->mark[i % CVY_COUNT(e->mark)], *to = e->mark[(i + 1) % CVY_COUNT(e->mark)];
+    int reached;
+    if (cvy_space_is_host(e->space))
+        return CVY_OK;
+    CVY_TRY(cvy_mark_reached(e->space, to, 1, &reached));
+    CVY_TRY(cvy_mark_elapsed(e->space, from, to, &b->step_s[i]));
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = CVY_MAX(b->step_s[i] - b->comm_s[i], 0);
+    return CVY_OK;
+}
+
+/* Times the instructions of further steps, because those that were timed are recorded. */
+static cvy_status time_parts(cvy_bench *b)
+{
+    double seconds = 0;
+    b->part.steps = PART_STEPS;
+    for (int k = 0; k < b->nturn; k++)
+        b->part.steps = CVY_MAX(b->part.steps, b->turn[k].every);
+    for (int i = 0; i < CVY_STEP_PARTS; i++)
+        b->part.s[i] = 0;
+    CVY_TRY(cvy_program_time_instructions(b->session.program));
+    for (int64_t i = 0; i < b->part.steps; i++) {
+        CVY_TRY(cvy_bench_step(b, &seconds));
+        cvy_bench_add_parts(b);
+    }
+    return CVY_OK;
+}
+
+/* ---- timed steps ---- */
 
 static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
 {
@@ -135,7 +208,7 @@ static cvy_status add_energy(cvy_bench *b, const cvy_energy *from)
     return comm->ops->allreduce(comm, &b->joules, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM);
 }
 
-static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max)
+static cvy_status time_steps(cvy_bench *b, const struct ends *ends, double warm_s, int64_t node_steps_max)
 {
     cvy_comm *comm = b->session.context->comm;
     const int64_t room = b->opts.steps > 0 ? b->opts.steps : STEPS_MAX;
@@ -154,12 +227,20 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
     int64_t more = 0;
     CVY_TRY(more_steps(b, 0, warm_s, &more));
     while (more > 0) {
-        for (int64_t end = b->steps + more; b->steps < end; b->steps++)
+        const int64_t first = b->steps, end = first + more;
+        CVY_TRY(mark_begin(ends, first));
+        for (; b->steps < end; b->steps++) {
             CVY_TRY(time_step(b, b->steps, node_steps_max));
+            CVY_TRY(mark_begin(ends, b->steps + 1));
+            if (b->steps > first)
+                CVY_TRY(end_step(b, ends, b->steps - 1));
+        }
+        CVY_TRY(end_step(b, ends, end - 1));
         const double elapsed_s = cvy_clock_s() - begin_s;
         CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
     }
     CVY_TRY(add_energy(b, &energy));
+    b->part.steps = b->steps;
     b->node_steps = CVY_MIN(b->steps, node_steps_max);
     b->bytes_wire = (double)(cvy_program_sent_bytes(b->session.program) - sent_bytes) / (double)b->steps;
     CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
@@ -175,10 +256,18 @@ cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
     const cvy_dtype dtype = cvy_program_options(b->session.program)->dtype;
     const int by_clock = cvy_program_by_clock(b->session.program);
     double before = NAN, after = NAN, warm_s = 0;
+    struct ends ends;
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &before));
+    if (node_steps_max > 0)
+        CVY_TRY(cvy_program_time_instructions(b->session.program));
     CVY_TRY(warm_up(b, &warm_s));
-    CVY_TRY(time_steps(b, warm_s, node_steps_max));
+    CVY_TRY(open_ends(&context->space, &ends));
+    const cvy_status status = time_steps(b, &ends, warm_s, node_steps_max);
+    close_ends(&ends);
+    CVY_TRY(status);
+    if (node_steps_max == 0 && !cvy_space_is_host(&context->space) && !by_clock)
+        CVY_TRY(time_parts(b));
     CVY_TRY(cvy_program_flush(
         b->session.program)); /* a delayed update may be pending, and measuring the peak runs another program */
     if (!by_clock)

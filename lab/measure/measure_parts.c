@@ -31,6 +31,18 @@ cvy_step_part cvy_instr_part(const cvy_plan *plan, const cvy_instr *instr)
     return temporary ? CVY_STEP_BACKWARD_DATA : CVY_STEP_BACKWARD_WEIGHTS;
 }
 
+int cvy_bench_trainers(const cvy_bench *b)
+{
+    const cvy_grid *grid = cvy_program_grid(b->session.program);
+    const int servers = b->opts.mode == CVY_BENCH_FORWARD ? 0 : grid->ndata - cvy_program_nworkers(b->session.program);
+    return grid->all->nranks - servers;
+}
+
+int cvy_bench_serves(const cvy_bench *b)
+{
+    return b->session.context->comm->rank >= cvy_bench_trainers(b);
+}
+
 /* Communication that stands in the plan is in time->exposed_comm; this leaves it out. */
 static int computes(const cvy_instr *instr)
 {
@@ -45,20 +57,26 @@ void cvy_bench_add_parts(cvy_bench *b)
             continue;
         for (int k = 0; k < plan->ninstr; k++)
             if (computes(&plan->instr[k]))
-                b->part_s[cvy_instr_part(plan, &plan->instr[k])] += plan->times.end_s[k] - plan->times.end_s[k - 1];
+                b->part.s[cvy_instr_part(plan, &plan->instr[k])] += plan->times.end_s[k] - plan->times.end_s[k - 1];
     }
 }
 
-/* Sums over the steps of this rank become means over steps and ranks, in ms, which add up to ms_mean. */
+/* Sums over the steps of this rank become means over steps and ranks that train, in ms, which add up to ms_mean. On a
+ * device a step whose instructions are timed may take longer than one that is recorded: then the parts are shares. */
 cvy_status cvy_bench_fill_parts(const cvy_bench *b, cvy_bench_result *r)
 {
     cvy_comm *comm = b->session.context->comm;
-    const double to_ms = 1e3 / ((double)b->steps * comm->nranks);
-    double sum[CVY_STEP_PARTS + 1], slowest = 0;
+    const int ntrainer = cvy_bench_trainers(b), trains = !cvy_bench_serves(b);
+    double sum[CVY_STEP_PARTS + 1], slowest = 0, all = 0;
     for (int i = 0; i < CVY_STEP_PARTS; i++)
-        sum[i] = to_ms * b->part_s[i];
-    sum[CVY_STEP_PARTS] = to_ms * b->own.exposed_comm;
+        sum[i] = trains * 1e3 * b->part.s[i] / (double)(b->part.steps * ntrainer);
+    sum[CVY_STEP_PARTS] = trains * 1e3 * b->own.exposed_comm / (double)(b->steps * ntrainer);
     CVY_TRY(comm->ops->allreduce(comm, sum, CVY_STEP_PARTS + 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int i = 0; i < CVY_STEP_PARTS; i++)
+        all += sum[i];
+    const double room = CVY_MAX(r->ms_mean - sum[CVY_STEP_PARTS], 0);
+    for (int i = 0; i < CVY_STEP_PARTS && all > room && !cvy_space_is_host(&b->session.context->space); i++)
+        sum[i] *= room / all;
     for (int64_t i = 0; i < b->steps; i++)
         slowest += 1e3 * b->slowest_s[i] / (double)b->steps;
     r->forward_ms = sum[CVY_STEP_FORWARD];

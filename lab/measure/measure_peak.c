@@ -14,6 +14,7 @@
 
 #define SIZE 768
 #define SECONDS 0.1
+#define SHORT_SECONDS 2e-3
 
 static cvy_status make_program(cvy_context *context, cvy_dtype dtype, cvy_model *m, cvy_program **out, int *step_out)
 {
@@ -26,14 +27,27 @@ static cvy_status make_program(cvy_context *context, cvy_dtype dtype, cvy_model 
     return cvy_program_add_forward(*out, m, (int64_t)SIZE * context->comm->nranks, NULL, step_out);
 }
 
-static cvy_status run(cvy_program *p, int step, double *best_s_out)
+/* A step of a device returns before its work is done. Short ones are timed together, because to wait for a device takes
+ * as long as a product of a fast one. */
+static cvy_status run_rounds(const cvy_space *space, cvy_program *p, int step, int rounds, double *s_out)
 {
     const double begin = cvy_clock_s();
-    double best = INFINITY;
-    CVY_TRY(cvy_program_step(p, step, 0));
-    for (int i = 0; i < 3 || cvy_clock_s() - begin < SECONDS; i++) {
+    for (int i = 0; i < rounds; i++)
         CVY_TRY(cvy_program_step(p, step, 0));
-        best = CVY_MIN(best, cvy_program_time(p, step)->total);
+    CVY_TRY(cvy_space_sync(space));
+    *s_out = cvy_space_is_host(space) ? cvy_program_time(p, step)->total : (cvy_clock_s() - begin) / rounds;
+    return CVY_OK;
+}
+
+static cvy_status run(const cvy_space *space, cvy_program *p, int step, double *best_s_out)
+{
+    const double begin = cvy_clock_s();
+    double best = INFINITY, s = 0;
+    CVY_TRY(run_rounds(space, p, step, 1, &s));
+    const int rounds = !cvy_space_is_host(space) && s < SHORT_SECONDS ? 32 : 1;
+    for (int i = 0; i < 3 || cvy_clock_s() - begin < SECONDS; i++) {
+        CVY_TRY(run_rounds(space, p, step, rounds, &s));
+        best = CVY_MIN(best, s);
     }
     *best_s_out = best;
     return CVY_OK;
@@ -52,7 +66,7 @@ static cvy_status time_product(cvy_context *context, cvy_dtype dtype, double *fl
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
     CVY_TRY_OUT(cvy_program_plan(p));
     CVY_TRY_OUT(comm->ops->barrier(comm));
-    CVY_TRY_OUT(cvy_comm_agree(comm, run(p, step, best_s_out)));
+    CVY_TRY_OUT(cvy_comm_agree(comm, run(&context->space, p, step, best_s_out)));
     *flop_out = cvy_step_work(cvy_program_task_plan(p, step)).flop;
 out:
     cvy_program_destroy(&p);

@@ -12,6 +12,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_handle.h"
+#include "context/context_device.h"
 #include "measure/measure_bench.h"
 #include "session/session_output.h"
 #include "train/trainer.h"
@@ -88,6 +89,7 @@ static const char *call_kernel(const cvy_call *call)
 {
     const cvy_kernel_def *kernel = cvy_call_kernel(call);
     return kernel                     ? kernel->name
+           : cvy_call_is_staged(call) ? "(host)"
            : cvy_call_runs_node(call) ? "reference"
            : cvy_call_is_view(call)   ? "(view)"
            : call->node->op->comm     ? "comm"
@@ -169,13 +171,55 @@ static void add_bytes(cvy_text *t, const char *what, int64_t bytes)
     cvy_text_add(t, "  %-44s %16s\n", what, with_commas(bytes).text);
 }
 
+/* What is left on the device when all its ranks have their memory. */
+static void add_device(const cvy_context *c, int64_t total, cvy_text *t)
+{
+    cvy_device device;
+    cvy_space_about(&c->space, &device);
+    const int64_t free = device.bytes_left >= 0 ? device.bytes_left : device.bytes;
+    cvy_text_add(t, "device %s: %s\n", c->device, cvy_device_title_of(&device).text);
+    if (free < 0)
+        return;
+    add_bytes(t, device.bytes_left >= 0 ? "free on the device now" : "memory of the device", free);
+    if (c->device_ranks > 1)
+        add_bytes(t, "total of all ranks that compute on it", c->device_ranks * total);
+    add_bytes(t, "left on the device", free - CVY_MAX(c->device_ranks, 1) * total);
+}
+
+/* The operators that the host computes. */
+static void add_staged(const cvy_program *p, const int *turn, int nturn, cvy_text *t)
+{
+    const cvy_context *c = cvy_program_context(p);
+    cvy_text names = {0};
+    int all = 0;
+    if (cvy_space_is_host(&c->space))
+        return;
+    const int n = cvy_program_name_staged(p, turn, nturn, &names, &all);
+    cvy_text_add(t, "\n%d of %d calls of kernels are staged: the host computes them on copies of tensors%s%s\n", n, all,
+                 n ? ": " : "", names.data ? names.data : "");
+    cvy_text_free(&names);
+}
+
+static void add_records(const cvy_program *p, const int *turn, int nturn, cvy_text *t)
+{
+    int instr = 0, all = 0;
+    const int n = cvy_program_count_records(p, turn, nturn, &instr, &all);
+    if (n > 0)
+        cvy_text_add(t, "%d of %d instructions of a step can be recorded, in %d recording%s\n", instr, all, n,
+                     n == 1 ? "" : "s");
+}
+
 /* turn: the trainings of a step; they run one after the other in the same memory. */
 static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_text *t)
 {
     const cvy_memory_use use = cvy_program_memory_use(p, turn, nturn);
-    cvy_text_add(t, "\nmemory of this rank, bytes\n");
+    const cvy_context *c = cvy_program_context(p);
+    const int on_device = !cvy_space_is_host(&c->space);
+    cvy_text_add(t, "\nmemory of this rank%s%s, bytes\n", on_device ? " on " : "", on_device ? c->device : "");
     add_bytes(t, "arena: activations and gradients of a step", use.arena);
     add_bytes(t, "  of it gradients and losses", use.head);
+    if (on_device)
+        add_bytes(t, "  of it workspace of the kernel that needs most", use.workspace);
     add_bytes(t, "weights", use.weights);
     add_bytes(t, "running statistics", use.statistics);
     add_bytes(t, use.state_parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state", use.states);
@@ -187,6 +231,8 @@ static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_tex
     add_bytes(t, "total", use.total);
     cvy_text_add(t, "  (%.1f MiB; besides these the libraries' own memory, and rows that are read ahead)\n",
                  (double)use.total / 1048576);
+    if (on_device)
+        add_device(c, use.total, t);
 }
 
 /* ---- the table ---- */
@@ -316,6 +362,8 @@ static cvy_status print_table(const cvy_program *p, const int *turn, int nturn, 
         cvy_text_add(t, "\n%s flop a sample in a step that takes all turns\n", short_count(flop).text);
     if (!summary)
         add_steps(p, t);
+    add_staged(p, turn, nturn, t);
+    add_records(p, turn, nturn, t);
     add_memory(p, turn, nturn, t);
     *text_out = t->data;
     return t->status;

@@ -58,13 +58,23 @@ typedef struct cvy_platform_opts {
 } cvy_platform_opts;
 CVY_SIZED_STRUCT(cvy_platform_opts)
 
+/** What a node trains with so many samples in its batch. */
+typedef struct cvy_platform_rate {
+    int64_t samples;
+    double images_per_s;
+} cvy_platform_rate;
+
+enum { CVY_PLATFORM_RATES = 32 };
+
 /** A machine as a platform file describes it. Set size; the library fills the rest. */
 typedef struct cvy_platform {
     size_t size;
     /** Hosts node0, node1 ..., one rank each. */
     int64_t nodes;
-    /** Samples of the network that a node trains per second; 0: not in the file. */
-    double images_per_s;
+    /** What a node trains of the network, by ascending number of samples; nrate is 0: not in the file. One row: it does
+     * not depend on the samples. */
+    cvy_platform_rate rate[CVY_PLATFORM_RATES];
+    int nrate;
     /** Speed of a node with any other network. */
     double gflop_per_s;
     /** Speed at which a node adds up gradients. */
@@ -80,14 +90,38 @@ typedef struct cvy_platform {
     /** Bytes that a node reads and writes in its memory per second. */
     double memory_bytes_per_s;
     /** What the nodes that have least have of their bandwidth if all send to other switches at once, over fixed routes:
-     * 20 uplinks for 28 nodes are 0.5, because some carry two messages. 1: all of it. */
+     * 20 uplinks for 28 nodes are 0.5, because some carry two messages. 1: all of it. cvy_platform_share() says it of
+     * some of the nodes. */
     double shared_bandwidth;
     /** Nodes of a leaf switch of a fat tree, which do not share its uplinks when they send to each other; 0: it is
      * none.
      */
     int64_t switch_nodes;
+    /** NUMA domains of a node, which share its cores and its memory equally. */
+    int64_t sockets;
+    /** Bytes per second that go from one of them to another, each way; 0: not in the file. */
+    double socket_bytes_per_s;
+    /** How much the time of a step varies by node and step: standard deviation, as a share of the step. */
+    double noise;
+    /** Links of a leaf switch to those above it; 0: it is no fat tree. */
+    int64_t switch_uplinks;
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
+
+/**
+ * cvy_platform_images_per_s - what a node trains with so many samples
+ *
+ * Between two rows of the table the time of a step is linear in the samples. Above the last row the speed is that of
+ * the last row, below the first row that of the first. 0: the file does not have the network.
+ */
+double cvy_platform_images_per_s(const cvy_platform *platform, double samples);
+
+/**
+ * cvy_platform_share - what nodes have of their bandwidth if the first @nodes send to each other's switches at once
+ *
+ * The nodes of a switch send to at most as many nodes as there are below others: 4 of 32, if 28 are below a switch.
+ */
+double cvy_platform_share(const cvy_platform *platform, int64_t nodes);
 
 /**
  * cvy_run_platform - read a platform file and convert it to SimGrid's format

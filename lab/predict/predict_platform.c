@@ -25,8 +25,8 @@ struct platform {
     cvy_ints down, up, parallel;      /* fat tree: one number for each level */
     cvy_ints groups, chassis, blades; /* dragonfly: number of them, and number of links between each two */
     int64_t nodes;
-    double bandwidth, latency, message, add, memory, gflop_per_s;
-    int64_t cores;
+    double bandwidth, latency, message, add, memory, gflop_per_s, socket_bandwidth, noise;
+    int64_t cores, sockets;
     const cvy_tree *rates;
 };
 
@@ -52,9 +52,16 @@ static const cvy_option rows[] = {
      "that a node reads and writes in its memory; 0: 3 times add"},
     {"cores", CVY_TYPE_INT, ROW(cores), "16", "2..65536", "",
      "of a node: comm.progress: thread takes one from the kernels"},
+    {"sockets", CVY_TYPE_INT, ROW(sockets), "1", "1..1024", "",
+     "NUMA domains of a node, which share its cores and its memory equally"},
+    {"socket_bandwidth", CVY_TYPE_REAL, ROW(socket_bandwidth), "0", "0..1e16", "bytes/s",
+     "from one NUMA domain to another, each way; 0: as fast as memory"},
+    {"noise", CVY_TYPE_REAL, ROW(noise), "0", "0..0.99", "",
+     "standard deviation of the time of a step, by node and step, as a share of it"},
     {"gflop_per_s", CVY_TYPE_REAL, ROW(gflop_per_s), NULL, "1e-3..1e9", "Gflop/s",
      "of a node in training, for networks that are not in rates"},
-    {"rates", CVY_TYPE_TREE, ROW(rates), "", "", "", "map of networks to the images/s of a node in training"},
+    {"rates", CVY_TYPE_TREE, ROW(rates), "", "", "",
+     "map of networks to the images/s of a node in training, or to a map of samples in its batch to images/s"},
     {0},
 };
 
@@ -83,6 +90,14 @@ static double shared_bandwidth(const struct platform *p)
         most = CVY_MAX(most, ceil(nodes - 1e-9));
     }
     return 1 / most;
+}
+
+double cvy_platform_share(const cvy_platform *platform, int64_t nodes)
+{
+    const int64_t below = platform->switch_nodes, others = nodes - below;
+    if (others <= 0)
+        return 1;
+    return others < below ? 1 / ceil((double)others / (double)platform->switch_uplinks) : platform->shared_bandwidth;
 }
 
 static cvy_status fat_tree(const struct platform *p, cvy_text *t, int64_t *nodes)
@@ -158,21 +173,73 @@ static cvy_status write_xml(const struct platform *p, const cvy_platform_opts *o
 
 /* ---- the file ---- */
 
-static cvy_status find_rate(const struct platform *p, const char *model, double *rate_out)
+static cvy_status read_rate(const cvy_tree *at, double *rate_out)
+{
+    CVY_TRY(cvy_tree_real(at, rate_out));
+    CVY_CHECK(*rate_out > 0, CVY_E_CONFIG, "%s: a rate of %g images/s, expected one above 0", cvy_tree_where(at),
+              *rate_out);
+    return CVY_OK;
+}
+
+/* Reads {1: 25, 8: 123}. */
+static cvy_status read_rate_table(const cvy_tree *map, cvy_platform_rate *rate, int *n_out)
+{
+    CVY_CHECK(map->count >= 1 && map->count <= CVY_PLATFORM_RATES, CVY_E_CONFIG,
+              "%s: %d rates, expected 1 .. %d, such as {1: 25, 8: 123}", cvy_tree_where(map), map->count,
+              CVY_PLATFORM_RATES);
+    for (int i = 0; i < map->count; i++) {
+        cvy_platform_rate *row = &rate[i];
+        CVY_CHECK(cvy_text_int(map->key[i], &row->samples) == CVY_OK && row->samples > (i > 0 ? row[-1].samples : 0),
+                  CVY_E_CONFIG,
+                  "%s: '%s' is not a number of samples above %lld: a table of rates has the samples of a node in "
+                  "ascending order, such as {1: 25, 8: 123}",
+                  cvy_tree_where(map->child[i]), map->key[i], (long long)(i > 0 ? row[-1].samples : 0));
+        CVY_TRY(read_rate(map->child[i], &row->images_per_s));
+        CVY_CHECK(i == 0 || (double)row->samples / row->images_per_s >= (double)row[-1].samples / row[-1].images_per_s,
+                  CVY_E_CONFIG, "%s: %lld samples would take less time than %lld", cvy_tree_where(map->child[i]),
+                  (long long)row->samples, (long long)row[-1].samples);
+    }
+    *n_out = map->count;
+    return CVY_OK;
+}
+
+/* All rates are read, so that a mistake is found whichever network is simulated. */
+static cvy_status find_rates(const struct platform *p, const char *model, cvy_platform *out)
 {
     const cvy_tree *rates = p->rates;
     CVY_CHECK(!rates || rates->kind == CVY_TREE_MAP, CVY_E_CONFIG,
               "%s: rates is a map of networks to images/s, such as {resnet-50: 120}", cvy_tree_where(rates));
-    *rate_out = 0;
     for (int i = 0; rates && i < rates->count; i++) {
-        double rate = 0;
-        CVY_TRY(cvy_tree_real(rates->child[i], &rate));
-        CVY_CHECK(rate > 0, CVY_E_CONFIG, "%s: a rate of %g images/s, expected one above 0",
-                  cvy_tree_where(rates->child[i]), rate);
-        if (model && strcmp(rates->key[i], model) == 0)
-            *rate_out = rate;
+        cvy_platform_rate rate[CVY_PLATFORM_RATES] = {{0}};
+        int n = 1;
+        if (rates->child[i]->kind == CVY_TREE_MAP)
+            CVY_TRY(read_rate_table(rates->child[i], rate, &n));
+        else
+            CVY_TRY(read_rate(rates->child[i], &rate[0].images_per_s));
+        if (!model || strcmp(rates->key[i], model) != 0)
+            continue;
+        memcpy(out->rate, rate, sizeof rate);
+        out->nrate = n;
     }
     return CVY_OK;
+}
+
+double cvy_platform_images_per_s(const cvy_platform *platform, double samples)
+{
+    const cvy_platform_rate *rate = platform->rate;
+    const int n = platform->nrate;
+    int i = 1;
+    if (n == 0)
+        return 0;
+    if (n == 1 || samples <= (double)rate[0].samples)
+        return rate[0].images_per_s;
+    while (i < n && samples > (double)rate[i].samples)
+        i++;
+    if (i == n)
+        return rate[n - 1].images_per_s;
+    const double from = (double)rate[i - 1].samples, to = (double)rate[i].samples;
+    const double begin_s = from / rate[i - 1].images_per_s, end_s = to / rate[i].images_per_s;
+    return samples / (begin_s + (end_s - begin_s) * (samples - from) / (to - from));
 }
 
 static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_platform *out)
@@ -188,7 +255,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
               "%s: an empty platform: it says at least topology, bandwidth, latency, add and gflop_per_s",
               o->file ? o->file : o->name);
     CVY_TRY(cvy_options_parse(pool, "platform", rows, tree, NULL, &p, sizeof p));
-    CVY_TRY(find_rate(&p, o->model, &out->images_per_s));
+    CVY_TRY(find_rates(&p, o->model, out));
     const cvy_status status = write_xml(&p, o, &xml, &out->nodes);
     if (status != CVY_OK) {
         cvy_text_free(&xml);
@@ -201,6 +268,10 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
     out->message_s = p.message;
     out->shared_bandwidth = shared_bandwidth(&p);
     out->switch_nodes = p.topology == FAT_TREE ? p.down.at[0] : 0;
+    out->switch_uplinks = p.topology != FAT_TREE ? 0 : p.down.count > 1 ? p.up.at[1] * p.parallel.at[1] : 1;
+    out->sockets = p.sockets;
+    out->socket_bytes_per_s = p.socket_bandwidth;
+    out->noise = p.noise;
     snprintf(out->summary, sizeof out->summary, "%s", p.summary ? p.summary : "");
     out->xml = xml.data;
     return CVY_OK;

@@ -27,8 +27,8 @@ CVY_MUST_CHECK cvy_status cvy_report_write(const char *run_folder);
  * Members: run, steps, epochs, seconds (of the training with its validation), seconds_per_epoch, images_per_s; the last
  * losses and scores (train_loss, val_loss, val_accuracy, ..); means over the logged steps of rank 0, in ms
  * (data_wait_ms, compute_ms, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms); and curve, an object of lists with a
- * value for each epoch: epoch, seconds (since the beginning), images_per_s, the losses and the scores. Collective: no.
- * Errors: CVY_E_ARGUMENT, CVY_E_IO (there is no such folder, or it is not that of a run), CVY_E_MEMORY.
+ * value for each epoch: epoch, seconds (since the beginning), epoch_seconds, images_per_s, the losses and the scores.
+ * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO (there is no such folder, or it is not that of a run), CVY_E_MEMORY.
  */
 CVY_MUST_CHECK cvy_status cvy_report_json(const char *run_folder, char **text_out);
 
@@ -78,6 +78,20 @@ CVY_MUST_CHECK cvy_status cvy_report_sweep(const char *folder);
  * Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_CONFIG, CVY_E_MEMORY.
  */
 CVY_MUST_CHECK cvy_status cvy_report_study(const char *folder);
+
+/**
+ * cvy_report_publication - write a page that puts the results of studies beside a publication
+ * @name: what the file of the publication is called: `convoy study NAME` renews the page
+ * @text: that file; docs/guide/studies.md describes it
+ * @published: the text of studies/published.csv, or NULL
+ * @folder: the folder with the folders of the studies, each of which cvy_report_study() has written
+ *
+ * It writes FOLDER/PAGE.md in Markdown, which shows the figures of the studies by relative links. What has no results
+ * is said. Collective: no. Errors: CVY_E_CONFIG (the file, or a study that lacks a figure), CVY_E_IO, CVY_E_FORMAT,
+ * CVY_E_MEMORY.
+ */
+CVY_MUST_CHECK cvy_status cvy_report_publication(const char *name, const char *text, const char *published,
+                                                 const char *folder);
 
 /**
  * cvy_report_study_compare - a page with what is different between two folders of results

@@ -76,7 +76,8 @@ static void say_training(const cvy_report *r, cvy_text *t)
 {
     const double epochs = last_of(&r->epochs, "epoch"), steps = last_of(&r->steps, "step"),
                  seconds = sum_of(&r->epochs, "seconds");
-    const char *model = cvy_report_model(r), *ranks = cvy_tree_text_at(r->plan, "machine.ranks");
+    const char *model = cvy_report_model(r), *ranks = cvy_tree_text_at(r->plan, "machine.ranks"),
+               *device = cvy_tree_text_at(r->plan, "machine.device name");
     cvy_text_add(t, "%s ", model ? model : "The network");
     if (isfinite(epochs))
         cvy_text_add(t, "was trained for %s %s", cvy_number_count(epochs).at, epochs == 1 ? "epoch" : "epochs");
@@ -88,6 +89,8 @@ static void say_training(const cvy_report *r, cvy_text *t)
         cvy_text_add(t, " in %s", cvy_number_seconds(seconds).at);
     if (ranks && isfinite(epochs + steps))
         cvy_text_add(t, " on %s %s", ranks, strcmp(ranks, "1") == 0 ? "rank" : "ranks");
+    if (device && isfinite(epochs + steps))
+        cvy_text_add(t, ", computed by %s", device);
     cvy_text_add(t, ". ");
 }
 

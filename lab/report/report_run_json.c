@@ -50,7 +50,8 @@ static void add_list(cvy_json *json, const char *name, const double *y, int64_t 
     cvy_json_close(json, ']');
 }
 
-/* The seconds of a curve are those since the beginning of the training, with validation. */
+/* The seconds of a curve are those since the beginning of the training, with validation; epoch_seconds those of the
+ * epoch. */
 static void add_curves(cvy_json *json, const cvy_frame *epochs)
 {
     const double *epoch = cvy_frame_column(epochs, "epoch"), *seconds = cvy_frame_column(epochs, "seconds");
@@ -59,9 +60,43 @@ static void add_curves(cvy_json *json, const cvy_frame *epochs)
         add_list(json, "epoch", epoch, epochs->nrow, 0);
     if (seconds)
         add_list(json, "seconds", seconds, epochs->nrow, 1);
+    if (seconds)
+        add_list(json, "epoch_seconds", seconds, epochs->nrow, 0);
     for (int i = 0; i < epochs->ncol; i++)
         if (is_curve(epochs->name[i]))
             add_list(json, epochs->name[i], epochs->at[i], epochs->nrow, 0);
+    cvy_json_close(json, '}');
+}
+
+/* A curve has at most so many steps; of a longer training it has every second step, every third one, and so on. */
+enum { CURVE_STEPS = 2000 };
+
+/* Of the logged steps: their loss, and the mean time of the steps since the point before. The seconds are those of the
+ * steps alone, without validation. */
+static void add_step_curve(cvy_json *json, const cvy_frame *steps)
+{
+    static const char *const name[] = {"step", "seconds", "loss", "step_ms"};
+    const double *step = cvy_frame_column(steps, "step"), *samples = cvy_frame_column(steps, "samples");
+    const double *loss = cvy_frame_column(steps, "loss"), *rate = cvy_frame_column(steps, "images_per_s");
+    const int64_t each = (steps->nrow + CURVE_STEPS - 1) / CURVE_STEPS;
+    if (!step || !samples || !loss || !rate)
+        return;
+    cvy_json_open(json, "step_curve", '{');
+    for (int c = 0; c < CVY_COUNT(name); c++) {
+        double seconds = 0, before_s = 0, before_step = 0;
+        cvy_json_open(json, name[c], '[');
+        for (int64_t i = 0; i < steps->nrow; i++) {
+            const double n = samples[i] - (i > 0 ? samples[i - 1] : 0);
+            seconds += rate[i] > 0 && n > 0 ? n / rate[i] : 0;
+            if ((i + 1) % each != 0 && i + 1 < steps->nrow)
+                continue;
+            const double ms = 1e3 * (seconds - before_s) / (step[i] - before_step);
+            cvy_json_real(json, NULL, c == 0 ? step[i] : c == 1 ? seconds : c == 2 ? loss[i] : ms);
+            before_s = seconds;
+            before_step = step[i];
+        }
+        cvy_json_close(json, ']');
+    }
     cvy_json_close(json, '}');
 }
 
@@ -91,6 +126,7 @@ static void write_run(cvy_json *json, const char *folder, const cvy_frame *steps
             cvy_json_real(json, epochs->name[i], epochs->nrow ? epochs->at[i][epochs->nrow - 1] : NAN);
     add_parts(json, steps);
     add_curves(json, epochs);
+    add_step_curve(json, steps);
     cvy_json_close(json, '}');
 }
 

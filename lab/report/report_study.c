@@ -70,10 +70,20 @@ const cvy_study_result_line *cvy_study_median_line(const cvy_study_row *row, con
     return best;
 }
 
+/* Predictions may come from another machine, such as a login node. */
+static int is_of_machine(const cvy_study_page *p, const cvy_study_row *row)
+{
+    if (strcmp(row->first->machine, p->machine) == 0)
+        return 1;
+    for (int i = 0; row->first->is_predicted && i < p->nrow; i++)
+        if (strcmp(p->row[i].first->machine, p->machine) == 0 && strcmp(p->row[i].first->key, row->first->key) == 0)
+            return 0;
+    return row->first->is_predicted;
+}
+
 int cvy_study_shows(const cvy_study_page *p, const cvy_study_row *row, const char *experiment)
 {
-    return row->n > 0 && strcmp(row->first->experiment, experiment) == 0 &&
-           strcmp(row->first->machine, p->machine) == 0;
+    return row->n > 0 && strcmp(row->first->experiment, experiment) == 0 && is_of_machine(p, row);
 }
 
 const char *cvy_study_value(const cvy_study_row *row, const char *axis)
@@ -85,14 +95,36 @@ const char *cvy_study_value(const cvy_study_row *row, const char *axis)
     return "";
 }
 
+double cvy_study_number(const cvy_study_row *row, const char *axis)
+{
+    double number = 1;
+    return cvy_text_real(cvy_study_value(row, axis), &number) == CVY_OK ? number : 1;
+}
+
+int cvy_study_know(const char **list, int *n, int most, const char *text)
+{
+    for (int i = 0; i < *n; i++)
+        if (strcmp(list[i], text) == 0)
+            return 0;
+    if (*n == most)
+        return 0;
+    list[(*n)++] = text;
+    return 1;
+}
+
+const char *cvy_study_name(const cvy_study_page *p, const char *axis, const char *value)
+{
+    const cvy_tree *of = p->spec.names ? cvy_tree_get(p->spec.names, axis) : NULL;
+    const cvy_tree *name = of ? cvy_tree_get(of, value) : NULL;
+    return name ? name->text : value;
+}
+
 /* The last line of a measurement counts: one that failed may have been made again. */
 static cvy_status add_result(cvy_study_page *p, cvy_study_row *row, const cvy_study_result_line *line)
 {
     if (!row->first) {
         row->first = line;
-        for (int i = 0; i < p->spec.nexperiment; i++)
-            if (strcmp(p->spec.experiment[i].name, line->experiment) == 0)
-                row->of = &p->spec.experiment[i];
+        row->of = cvy_study_experiment(&p->spec, line->experiment);
         CVY_TRY(cvy_pool_alloc(p->pool, sizeof *row->line * ((size_t)p->results.n + 1), &row->line));
     }
     for (int i = 0; i < row->n; i++)
@@ -107,6 +139,7 @@ static cvy_status add_result(cvy_study_page *p, cvy_study_row *row, const cvy_st
 static cvy_status gather(cvy_study_page *p)
 {
     cvy_keys keys = {0};
+    int any_measured = 0;
     cvy_status status = cvy_pool_alloc(p->pool, sizeof *p->row * ((size_t)p->results.n + 1), &p->row);
     for (int i = 0; i < p->results.n && status == CVY_OK; i++) {
         const cvy_study_result_line *line = &p->results.line[i];
@@ -117,7 +150,9 @@ static cvy_status gather(cvy_study_page *p)
             status = cvy_keys_add(&keys, name, &number);
         if (status == CVY_OK)
             status = add_result(p, &p->row[number], line);
-        p->machine = line->machine;
+        if (!line->is_predicted || !any_measured)
+            p->machine = line->machine;
+        any_measured |= !line->is_predicted;
     }
     p->nrow = keys.count;
     cvy_keys_free(&keys);
@@ -133,7 +168,8 @@ static cvy_status name_setting(cvy_study_page *p, const cvy_study_row *row, char
     cvy_text text = {0};
     for (int i = 0; i < values->count; i++)
         if (strcmp(values->key[i], "framework") != 0)
-            cvy_text_add(&text, "%s\t", values->child[i]->text ? values->child[i]->text : "");
+            cvy_text_add(&text, "%s\t",
+                         cvy_study_name(p, values->key[i], values->child[i]->text ? values->child[i]->text : ""));
     cvy_status status = text.status;
     if (status == CVY_OK)
         status = cvy_pool_strdup(p->pool, text.data ? text.data : "", out);
@@ -152,7 +188,19 @@ static int is_too_large(const char *error)
     return found;
 }
 
-static void add_cell(cvy_text *html, const cvy_study_row *row)
+/* Why a framework has no result where another one has: the cores of the machine, if they are the reason. */
+static void add_blank(cvy_text *html, const cvy_study_row *other)
+{
+    const double ranks = other ? cvy_study_number(other, "ranks") : 1,
+                 threads = other ? cvy_study_number(other, "threads") : 1,
+                 cores = other ? cvy_tree_real_at(other->first->environment, "cores") : NAN;
+    if (other && !other->of->oversubscribes && ranks * threads > cores)
+        cvy_text_add(html, "<td class=\"soft\">needs %g cores</td>", ranks * threads);
+    else
+        cvy_text_add(html, "<td class=\"soft\">not run</td>");
+}
+
+static void add_cell(cvy_text *html, const cvy_study_row *row, const cvy_study_row *other)
 {
     const cvy_spread s = row ? cvy_study_spread(row, row->of->show) : (cvy_spread){.n = 0};
     if (s.n > 0)
@@ -162,7 +210,7 @@ static void add_cell(cvy_text *html, const cvy_study_row *row)
         cvy_html_add(html, "<td title=\"%s", row->failed);
         cvy_text_add(html, "\">%s</td>", is_too_large(row->failed) ? "does not fit" : "failed");
     } else
-        cvy_text_add(html, "<td></td>");
+        add_blank(html, other);
 }
 
 /* convoy to the fastest of the others that were measured, by medians. */
@@ -196,7 +244,7 @@ static cvy_status fill_table(cvy_study_page *p, const cvy_experiment *e, struct 
         const cvy_study_row *row = &p->row[i];
         char *setting = NULL;
         int number = 0, column = 0;
-        if (row->of != e || strcmp(row->first->machine, p->machine) != 0)
+        if (row->of != e || !is_of_machine(p, row))
             continue;
         while (column < t->nname && strcmp(t->name[column], cvy_study_value(row, "framework")) != 0)
             column++;
@@ -238,8 +286,11 @@ static void write_rows(cvy_study_page *p, const struct table *t)
             snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "\t"), at);
             cvy_html_add(html, "<td>%s</td>", value);
         }
+        const cvy_study_row *other = NULL;
         for (int k = 0; k < t->nname; k++)
-            add_cell(html, cell[k]);
+            other = cell[k] ? cell[k] : other;
+        for (int k = 0; k < t->nname; k++)
+            add_cell(html, cell[k], other);
         if (t->npeer > 0)
             add_ratio(html, cell, t->name, t->nname);
         cvy_text_add(html, "</tr>\n");
@@ -257,7 +308,8 @@ static cvy_status write_tables(cvy_study_page *p)
             cvy_html_add(&p->html, "<section><h2>%s: %s", e->name, e->show_label);
             cvy_text_add(&p->html,
                          "</h2>\n<p class=\"soft\">Medians over the repeats%s. The range is in the tooltip of "
-                         "a cell, and in results.csv.</p>\n",
+                         "a cell, and in results.csv. Not run: the case was left out, as by --quick or --only, or the "
+                         "framework is not installed or cannot do it.</p>\n",
                          strcmp(e->show, "images_per_s") == 0 ? ", by the median step of each" : "");
             t.npeer = strcmp(e->show, "images_per_s") == 0 ? t.npeer : 0;
             write_head(p, e, &t);
@@ -297,54 +349,34 @@ static void add_paragraph(cvy_text *html, const char *class, const char *before,
     cvy_html_add(html, "%s</p>\n", text);
 }
 
-/* The machines, and the versions of the frameworks, of all results. */
-static void write_environment(cvy_study_page *p)
-{
-    const char *seen[32];
-    int n = 0;
-    cvy_text_add(&p->html, "<section><h2>Where it was measured</h2>\n<ul>\n");
-    for (int i = 0; i < p->results.n; i++) {
-        const cvy_study_result_line *line = &p->results.line[i];
-        char *text = NULL;
-        const char *cpu = cvy_tree_text_at(line->environment, "cpu"),
-                   *host = cvy_tree_text_at(line->environment, "host"),
-                   *system = cvy_tree_text_at(line->environment, "system");
-        if (cvy_pool_printf(p->pool, &text, "%s: %s, %g cores, %s; %s%s", host ? host : "?", cpu ? cpu : "?",
-                            cvy_tree_real_at(line->environment, "cores"), system ? system : "?",
-                            line->framework ? line->framework : "?",
-                            strcmp(line->machine, p->machine) == 0 ? "" : " (another machine: not shown above)") !=
-            CVY_OK)
-            return;
-        int known = n == CVY_COUNT(seen);
-        for (int k = 0; k < n && !known; k++)
-            known = strcmp(seen[k], text) == 0;
-        if (known)
-            continue;
-        seen[n++] = text;
-        cvy_html_add(&p->html, "<li>%s</li>\n", text);
-    }
-    cvy_text_add(&p->html, "</ul></section>\n");
-}
-
-static cvy_status write_page(cvy_study_page *p)
+cvy_status cvy_study_sections(cvy_study_page *p)
 {
     cvy_text *html = &p->html;
-    cvy_page_begin(html, p->spec.title);
+    const char *origin = NULL;
     cvy_html_add(html, "<header><h1>%s</h1>\n", p->spec.title);
     add_paragraph(html, " class=\"verdict\"", "", p->spec.question);
     add_paragraph(html, " class=\"soft\"", "After ", p->spec.source);
+    CVY_TRY(cvy_study_origin(p, NULL, &origin));
+    add_paragraph(html, " class=\"soft\"", "", *origin ? origin : NULL);
     cvy_text_add(html, "</header>\n");
     CVY_TRY(cvy_study_figures(p));
     add_paragraph(html, " class=\"soft\"", "", p->spec.meaning);
     CVY_TRY(cvy_study_limits(p));
     CVY_TRY(write_tables(p));
     CVY_TRY(cvy_study_work(p));
-    CVY_TRY(cvy_study_published(p));
+    cvy_study_published(p);
     write_faults(p);
     if (p->results.n > 0)
-        write_environment(p);
-    cvy_page_end(html);
+        CVY_TRY(cvy_study_environment(p));
     return html->status;
+}
+
+static cvy_status write_page(cvy_study_page *p)
+{
+    cvy_page_begin(&p->html, p->spec.title);
+    CVY_TRY(cvy_study_sections(p));
+    cvy_page_end(&p->html);
+    return p->html.status;
 }
 
 /* ---- the table as a file ---- */
@@ -405,6 +437,19 @@ static cvy_status write_csv(cvy_study_page *p)
 
 /* ---- all ---- */
 
+static cvy_status read_published(cvy_study_page *p)
+{
+    char *path = NULL, *data = NULL;
+    size_t bytes = 0;
+    CVY_TRY(cvy_pool_printf(p->pool, &path, "%s/published.csv", p->folder));
+    if (!cvy_file_exists(path))
+        return CVY_OK;
+    CVY_TRY(cvy_file_read(path, 1 << 20, &data, &bytes));
+    const cvy_status status = cvy_published_read(p->pool, data, NULL, &p->published);
+    cvy_mem_free(&data);
+    return status;
+}
+
 cvy_status cvy_study_page_read(cvy_study_page *p)
 {
     char *path = NULL, *data = NULL, *text = NULL;
@@ -415,6 +460,7 @@ cvy_status cvy_study_page_read(cvy_study_page *p)
     cvy_mem_free(&data);
     CVY_TRY(status);
     CVY_TRY(cvy_study_read(p->pool, path, text, 0, &p->spec));
+    CVY_TRY(read_published(p));
     CVY_TRY(cvy_study_results_read(p->pool, p->folder, &p->results));
     return gather(p);
 }

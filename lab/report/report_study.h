@@ -7,6 +7,7 @@
 #define CVY_REPORT_STUDY_H
 
 #include "base/text/base_text.h"
+#include "report/report_published.h"
 #include "study/study.h"
 #include "study/study_file.h"
 
@@ -25,7 +26,8 @@ typedef struct cvy_study_page {
     cvy_study_results results;
     cvy_study_row *row;
     int nrow;
-    const char *machine; /* whose rows are shown: that of the last line */
+    const char *machine; /* whose rows are shown: that of the last measurement */
+    cvy_published_list published;
     cvy_text html;
 } cvy_study_page;
 
@@ -52,6 +54,12 @@ const cvy_study_result_line *cvy_study_median_line(const cvy_study_row *row, con
 int cvy_study_shows(const cvy_study_page *p, const cvy_study_row *row, const char *experiment);
 /* The value of an axis, or "". */
 const char *cvy_study_value(const cvy_study_row *row, const char *axis);
+/* The value as a number; 1 if it is none. */
+double cvy_study_number(const cvy_study_row *row, const char *axis);
+/* Adds a text to a list that has room for `most`, unless it is there. Returns whether it was added. */
+int cvy_study_know(const char **list, int *n, int most, const char *text);
+/* What the study file calls it, or the value. */
+const char *cvy_study_name(const cvy_study_page *p, const char *axis, const char *value);
 
 /* Room for so many points. */
 cvy_status cvy_study_band_new(cvy_study_page *p, int64_t n, cvy_study_band *out);
@@ -64,18 +72,44 @@ cvy_status cvy_study_curve(cvy_study_page *p, const cvy_study_row *row, const ch
 double cvy_study_reached(const cvy_study_row *row, const cvy_study_result_line *line, const char *member);
 
 /* ---- report_study_files.c ---- */
-/* Writes figures/NAME.svg from the chart in html. */
+/* "figures/NAME.svg" of a chart. */
+void cvy_study_svg_name(const char *figure, const char *panel, char *name, size_t room);
+/* Writes this file from the chart in html. */
 cvy_status cvy_study_write_svg(cvy_study_page *p, const char *figure, const char *panel, const char *html);
 /* Writes tables.tex. */
 cvy_status cvy_study_write_latex(cvy_study_page *p);
 
-/* The figures. */
+/* ---- report_study.c ---- */
+/* All of the page between its begin and its end. */
+cvy_status cvy_study_sections(cvy_study_page *p);
+/* ---- report_study_figures.c ---- */
+enum { CVY_STUDY_LINES = 8 };
+typedef struct cvy_study_line {
+    const char *name; /* in the legend */
+    int is_predicted;
+    cvy_study_band band;
+} cvy_study_line;
+/* The names of the charts of a figure that have results. */
+cvy_status cvy_study_panels(cvy_study_page *p, const cvy_figure *f, const char *const **out, int *n_out);
+/* The lines of a chart: [CVY_STUDY_LINES]. */
+cvy_status cvy_study_lines(cvy_study_page *p, const cvy_figure *f, const char *panel, cvy_study_line *out, int *n_out);
+/* Writes the figures into the page and into files. */
 cvy_status cvy_study_figures(cvy_study_page *p);
+/* ---- report_study_origin.c ---- */
+/* Whether the page shows rows of the experiment that were made with --quick. */
+int cvy_study_has_quick(const cvy_study_page *p, const char *experiment);
+/* What a reader has to know of the rows of an experiment (NULL: of all): "Made with --quick" and "of the commits a and
+ * b". Empty if there is nothing. */
+cvy_status cvy_study_origin(cvy_study_page *p, const char *experiment, const char **out);
+/* The machines, and the versions of the frameworks, of all results, each once. between: what is put between them. */
+cvy_status cvy_study_sources(cvy_study_page *p, cvy_text *out, const char *between);
+/* The same as a section of the page. */
+cvy_status cvy_study_environment(cvy_study_page *p);
 /* Which parts of a step the efficiency of more ranks has been lost to. */
 cvy_status cvy_study_limits(cvy_study_page *p);
 /* Whether all frameworks did the same work. */
 cvy_status cvy_study_work(cvy_study_page *p);
 /* What others have published, from published.csv of the folder. */
-cvy_status cvy_study_published(cvy_study_page *p);
+void cvy_study_published(cvy_study_page *p);
 
 #endif

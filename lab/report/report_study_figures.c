@@ -1,6 +1,7 @@
 /*
  * report_study_figures.c: the figures of a study: a chart for each combination of values of the panels' axes, a line
- * for each value of the lines' axis, with the range over the repeats behind it.
+ * for each value of the lines' axis, with the range over the repeats behind it. Published figures are points of their
+ * own.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,15 +14,15 @@
 #include "report/report_study.h"
 #include "report/report_svg.h"
 
-enum { LINES_MAX = 8, LABEL = 256, IDEAL = 33 };
+enum { LABEL = 256, IDEAL = 33 };
 
 /* "vgg-a, forward, ranks 2": the values of the panels' axes; a number needs the name of its axis. */
-static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
+static void name_panel(const cvy_study_page *p, const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
 {
     size_t n = 0;
     *text = '\0';
     for (int i = 0; i < f->npanels && n < room; i++) {
-        const char *value = cvy_study_value(row, f->panels[i]);
+        const char *value = cvy_study_name(p, f->panels[i], cvy_study_value(row, f->panels[i]));
         double number = 0;
         const int is_number = cvy_text_real(value, &number) == CVY_OK;
         n += (size_t)snprintf(text + n, room - n, "%s%s%s%s", i ? ", " : "", is_number ? f->panels[i] : "",
@@ -32,13 +33,14 @@ static void name_panel(const cvy_study_row *row, const cvy_figure *f, char *text
 /* Whether the lines are the members of the curves, all but that of x. */
 static int has_members(const cvy_figure *f)
 {
-    return strcmp(f->y, "curve") == 0;
+    return cvy_figure_curve(f) && strcmp(f->y, cvy_figure_curve(f)) == 0;
 }
 
-static int is_in(const cvy_study_row *row, const cvy_figure *f, const char *panel, const char *line)
+static int is_in(const cvy_study_page *p, const cvy_study_row *row, const cvy_figure *f, const char *panel,
+                 const char *line)
 {
     char name[LABEL];
-    name_panel(row, f, name, sizeof name);
+    name_panel(p, row, f, name, sizeof name);
     return strcmp(name, panel) == 0 &&
            (!f->lines || has_members(f) || strcmp(cvy_study_value(row, f->lines), line) == 0);
 }
@@ -85,7 +87,7 @@ static cvy_status gather_points(cvy_study_page *p, const cvy_figure *f, const ch
         const cvy_study_row *row = &p->row[i];
         const cvy_spread y = cvy_study_spread(row, f->y);
         double value = 0;
-        if (!cvy_study_shows(p, row, f->of) || !is_in(row, f, panel, line) || y.n == 0 ||
+        if (!cvy_study_shows(p, row, f->of) || !is_in(p, row, f, panel, line) || y.n == 0 ||
             cvy_text_real(cvy_study_value(row, f->x), &value) != CVY_OK)
             continue;
         at[n++] = (struct points){value, y.median, y.low, y.high};
@@ -111,7 +113,7 @@ static cvy_status gather_curve(cvy_study_page *p, const cvy_figure *f, const cha
     snprintf(path, sizeof path, has_members(f) ? "%s.%s" : "%s", f->y, line);
     for (int i = 0; i < p->nrow; i++) {
         const cvy_study_row *row = &p->row[i];
-        if (!cvy_study_shows(p, row, f->of) || !is_in(row, f, panel, line))
+        if (!cvy_study_shows(p, row, f->of) || !is_in(p, row, f, panel, line))
             continue;
         *is_predicted = row->first->is_predicted;
         return cvy_study_curve(p, row, f->x, path, out);
@@ -119,59 +121,26 @@ static cvy_status gather_curve(cvy_study_page *p, const cvy_figure *f, const cha
     return cvy_study_band_new(p, 0, out);
 }
 
-/* A number says nothing without its axis: "ranks 2". */
+/* A number says nothing without its axis: "ranks 2". Nor does a value of a key of the job or of an option, unless the
+ * study file names it: "comm.progress poll". */
 static cvy_status name_line(cvy_study_page *p, const cvy_figure *f, const char *line, const char **out)
 {
     char *text = NULL;
-    *out = line;
-    if (!f->lines || strspn(line, "0123456789.") == 0)
+    const int is_value = f->lines && !has_members(f);
+    *out = is_value ? cvy_study_name(p, f->lines, line) : line;
+    if (!is_value || (strspn(*out, "0123456789.") == 0 && (!strchr(f->lines, '.') || *out != line)))
         return CVY_OK;
-    CVY_TRY(cvy_pool_printf(p->pool, &text, "%s %s", f->lines, line));
+    CVY_TRY(cvy_pool_printf(p->pool, &text, "%s %s", f->lines, *out));
     *out = text;
     return CVY_OK;
 }
 
-static cvy_status add_line(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, int color,
-                           cvy_chart *chart)
-{
-    cvy_study_band b = {.n = 0};
-    int is_predicted = 0;
-    CVY_TRY(strncmp(f->x, "curve.", 6) == 0 ? gather_curve(p, f, panel, line, &b, &is_predicted)
-                                            : gather_points(p, f, panel, line, &b, &is_predicted));
-    const char *name = NULL;
-    CVY_TRY(name_line(p, f, line, &name));
-    cvy_chart_add(chart,
-                  &(cvy_series){.name = name,
-                                .draw = is_predicted ? CVY_DRAW_DASHED : CVY_DRAW_LINE,
-                                .color = color,
-                                .x = b.x,
-                                .y = b.median,
-                                .n = b.n},
-                  1);
-    cvy_chart_add(
-        chart,
-        &(cvy_series){
-            .draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n},
-        2);
-    return CVY_OK;
-}
-
-/* Adds a text to a list without repeating it. */
-static void know(const char **list, int *n, int most, const char *text)
-{
-    for (int i = 0; i < *n; i++)
-        if (strcmp(list[i], text) == 0)
-            return;
-    if (*n < most)
-        list[(*n)++] = text;
-}
-
 static void know_members(const cvy_study_row *row, const cvy_figure *f, const char **line, int *n)
 {
-    const cvy_tree *curve = cvy_tree_at(row->line[0]->result, "curve");
+    const cvy_tree *curve = cvy_tree_at(row->line[0]->result, cvy_figure_curve(f));
     for (int i = 0; curve && curve->kind == CVY_TREE_MAP && i < curve->count; i++)
-        if (strcmp(curve->key[i], f->x + strlen("curve.")) != 0)
-            know(line, n, LINES_MAX, curve->key[i]);
+        if (strcmp(curve->key[i], f->x + strlen(cvy_figure_curve(f)) + 1) != 0)
+            cvy_study_know(line, n, CVY_STUDY_LINES, curve->key[i]);
 }
 
 /* Where a line would be that loses nothing. */
@@ -196,9 +165,100 @@ static cvy_status add_ideal(cvy_study_page *p, const cvy_figure *f, cvy_chart *c
     return CVY_OK;
 }
 
-static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char *panel, const char *const *line,
-                              int nline)
+/* ---- what others have published ---- */
+
+/* Whether a published figure belongs into a chart: it is of a network that the chart is about, or of several. */
+static int is_about(const cvy_published *row, const cvy_figure_mark *mark, const char *panel)
 {
+    const int is_any = strncmp(row->network, "any", 3) == 0 || strncmp(row->network, "four", 4) == 0;
+    if (strcmp(row->metric, mark->metric) != 0 || (mark->network && strcmp(row->network, mark->network) != 0))
+        return 0;
+    return mark->panel ? strstr(panel, mark->panel) != NULL : is_any || !*panel || strstr(panel, row->network) != NULL;
+}
+
+/* A point, or a line from the lowest to the highest value. Percentages become parts where the axis has parts. */
+static cvy_status add_mark(cvy_study_page *p, const cvy_figure *f, const cvy_published *row, double at,
+                           cvy_chart *chart)
+{
+    const double by = f->as == CVY_FIGURE_EFFICIENCY && strcmp(row->unit, "%") == 0 ? 0.01 : 1;
+    double *x = NULL, *y = NULL;
+    char *name = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *x * 2, &x));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *y * 2, &y));
+    CVY_TRY(cvy_pool_printf(p->pool, &name, "published, %s: %s %s", row->framework, row->value_text, row->unit));
+    x[0] = x[1] = at;
+    y[0] = by * row->low;
+    y[1] = by * row->high;
+    cvy_chart_add(
+        chart,
+        &(cvy_series){
+            .name = name, .draw = CVY_DRAW_LINE, .color = -1, .x = x, .y = y, .n = row->low < row->high ? 2 : 1},
+        1);
+    return CVY_OK;
+}
+
+static cvy_status add_marks(cvy_study_page *p, const cvy_figure *f, const char *panel, cvy_chart *chart)
+{
+    for (int m = 0; m < f->nmark && chart->nseries > 0; m++)
+        for (int i = 0; i < p->published.n; i++)
+            if (is_about(&p->published.row[i], &f->mark[m], panel))
+                CVY_TRY(add_mark(p, f, &p->published.row[i], f->mark[m].x, chart));
+    return CVY_OK;
+}
+
+/* ---- lines, charts, figures ---- */
+
+/* The lines of the whole figure, so that a line has the same colour in all charts. */
+static void list_lines(const cvy_study_page *p, const cvy_figure *f, const char **line, int *n)
+{
+    for (int i = 0; i < p->nrow; i++) {
+        if (!cvy_study_shows(p, &p->row[i], f->of))
+            continue;
+        if (has_members(f))
+            know_members(&p->row[i], f, line, n);
+        else
+            cvy_study_know(line, n, CVY_STUDY_LINES, f->lines ? cvy_study_value(&p->row[i], f->lines) : f->y_label);
+    }
+}
+
+cvy_status cvy_study_lines(cvy_study_page *p, const cvy_figure *f, const char *panel, cvy_study_line *out, int *n_out)
+{
+    const char *line[CVY_STUDY_LINES];
+    const int is_curve = cvy_figure_curve(f) != NULL;
+    *n_out = 0;
+    list_lines(p, f, line, n_out);
+    for (int i = 0; i < *n_out; i++) {
+        cvy_study_line *to = &out[i];
+        *to = (cvy_study_line){.is_predicted = 0};
+        CVY_TRY(is_curve ? gather_curve(p, f, panel, line[i], &to->band, &to->is_predicted)
+                         : gather_points(p, f, panel, line[i], &to->band, &to->is_predicted));
+        CVY_TRY(name_line(p, f, line[i], &to->name));
+    }
+    return CVY_OK;
+}
+
+static void add_line(const cvy_study_line *line, int color, cvy_chart *chart)
+{
+    const cvy_study_band *b = &line->band;
+    cvy_chart_add(chart,
+                  &(cvy_series){.name = line->name,
+                                .draw = line->is_predicted ? CVY_DRAW_DASHED : CVY_DRAW_LINE,
+                                .color = color,
+                                .x = b->x,
+                                .y = b->median,
+                                .n = b->n},
+                  1);
+    cvy_chart_add(
+        chart,
+        &(cvy_series){
+            .draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b->x, .y = b->high, .y_low = b->low, .n = b->n},
+        2);
+}
+
+static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char *panel)
+{
+    cvy_study_line line[CVY_STUDY_LINES];
+    int nline = 0;
     cvy_chart chart = {.title = *panel ? panel : f->title,
                        .x_label = f->x_label,
                        .y_label = f->y_label,
@@ -207,36 +267,48 @@ static cvy_status write_panel(cvy_study_page *p, const cvy_figure *f, const char
                        .log_y = f->log_y,
                        .ticks_at_data = 1,
                        .from_zero = !f->log_y};
+    CVY_TRY(cvy_study_lines(p, f, panel, line, &nline));
     for (int i = 0; i < nline; i++)
-        CVY_TRY(add_line(p, f, panel, line[i], i, &chart));
+        add_line(&line[i], i, &chart);
     CVY_TRY(add_ideal(p, f, &chart));
+    CVY_TRY(add_marks(p, f, panel, &chart));
     const size_t begin = p->html.bytes;
     cvy_chart_write(&p->html, &chart);
     return p->html.status == CVY_OK ? cvy_study_write_svg(p, f->title, panel, p->html.data + begin) : p->html.status;
 }
 
-static cvy_status write_figure(cvy_study_page *p, const cvy_figure *f)
+cvy_status cvy_study_panels(cvy_study_page *p, const cvy_figure *f, const char *const **out, int *n_out)
 {
-    const char *line[LINES_MAX], **panel = NULL;
-    int nline = 0, npanel = 0;
+    const char **panel = NULL;
+    *n_out = 0;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *panel * ((size_t)p->nrow + 1), &panel));
     for (int i = 0; i < p->nrow; i++) {
         char name[LABEL], *copy = NULL;
         if (!cvy_study_shows(p, &p->row[i], f->of))
             continue;
-        name_panel(&p->row[i], f, name, sizeof name);
+        name_panel(p, &p->row[i], f, name, sizeof name);
         CVY_TRY(cvy_pool_strdup(p->pool, name, &copy));
-        know(panel, &npanel, p->nrow, copy);
-        if (has_members(f))
-            know_members(&p->row[i], f, line, &nline);
-        else
-            know(line, &nline, LINES_MAX, f->lines ? cvy_study_value(&p->row[i], f->lines) : f->y_label);
+        cvy_study_know(panel, n_out, p->nrow, copy);
     }
+    *out = panel;
+    return CVY_OK;
+}
+
+static cvy_status write_figure(cvy_study_page *p, const cvy_figure *f)
+{
+    const char *const *panel = NULL, *origin = NULL;
+    int npanel = 0;
+    CVY_TRY(cvy_study_panels(p, f, &panel, &npanel));
     if (npanel == 0)
         return CVY_OK;
-    cvy_html_add(&p->html, "<section><h2>%s</h2>\n<div class=\"charts\">\n", f->title);
+    cvy_html_add(&p->html, "<section><h2>%s</h2>\n", f->title);
+    CVY_TRY(cvy_study_origin(p, f->of, &origin));
+    if (*origin) {
+        cvy_html_add(&p->html, "<p class=\"soft\">%s</p>\n", origin);
+    }
+    cvy_text_add(&p->html, "<div class=\"charts\">\n");
     for (int i = 0; i < npanel; i++)
-        CVY_TRY(write_panel(p, f, panel[i], line, nline));
+        CVY_TRY(write_panel(p, f, panel[i]));
     cvy_text_add(&p->html, "</div></section>\n");
     return CVY_OK;
 }

@@ -30,25 +30,28 @@ static void add_style(cvy_text *svg)
     for (int i = 0; i < CVY_COUNT(colors); i++)
         cvy_text_add(svg, ".line.c%d,.dashed.c%d,.dot.c%d,.swatch.c%d{stroke:%s}.area.c%d{fill:%s}", i, i, i, i,
                      colors[i], i, colors[i]);
-    cvy_text_add(svg, "</style>");
+    cvy_text_add(svg, "</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>");
 }
 
-/* "Efficiency, resnet-50" becomes "efficiency-resnet-50". */
-static void name_file(const char *figure, const char *panel, char *name, size_t room)
+/* "Efficiency, resnet-50" becomes "figures/efficiency-resnet-50.svg". */
+void cvy_study_svg_name(const char *figure, const char *panel, char *name, size_t room)
 {
+    static const char folder[] = "figures/", ending[] = ".svg";
     const char *const part[] = {figure, panel};
-    size_t n = 0;
+    size_t n = (size_t)snprintf(name, room, "%s", folder);
+    room -= sizeof ending;
     for (int i = 0; i < CVY_COUNT(part); i++)
         for (const char *at = part[i]; *at && n + 2 < room; at++) {
             const int plain = isalnum((unsigned char)*at);
-            if (plain && n > 0 && at == part[i])
+            const int is_first = n < sizeof folder;
+            if (plain && !is_first && at == part[i] && name[n - 1] != '-')
                 name[n++] = '-';
-            if (plain || (n > 0 && name[n - 1] != '-'))
+            if (plain || (!is_first && name[n - 1] != '-'))
                 name[n++] = plain ? (char)tolower((unsigned char)*at) : '-';
         }
     while (n > 0 && name[n - 1] == '-')
         n--;
-    name[n] = '\0';
+    snprintf(name + n, sizeof ending, "%s", ending);
 }
 
 cvy_status cvy_study_write_svg(cvy_study_page *p, const char *figure, const char *panel, const char *html)
@@ -65,12 +68,12 @@ cvy_status cvy_study_write_svg(cvy_study_page *p, const char *figure, const char
     add_style(&svg);
     cvy_text_add_bytes(&svg, body, (size_t)(end - body) + strlen(close));
     cvy_text_add(&svg, "\n");
-    name_file(figure, panel, name, sizeof name);
+    cvy_study_svg_name(figure, panel, name, sizeof name);
     cvy_status status = cvy_pool_printf(p->pool, &path, "%s/figures", p->folder);
     if (status == CVY_OK)
         status = cvy_file_make_folder(path);
     if (status == CVY_OK)
-        status = cvy_pool_printf(p->pool, &path, "%s/figures/%s.svg", p->folder, name);
+        status = cvy_pool_printf(p->pool, &path, "%s/%s", p->folder, name);
     if (status == CVY_OK)
         status = svg.status;
     if (status == CVY_OK)

@@ -66,7 +66,7 @@ static int read_point(const cvy_study_row *row, struct point *out)
 
 /* ---- lines ---- */
 
-/* The values of all axes but ranks: "resnet-50, batch_per_rank 32, simulated-cori". */
+/* The values of all axes but ranks: "resnet-50, batch_per_rank 32, simulated:cori-like". */
 static cvy_status name_line(cvy_study_page *p, const cvy_experiment *e, const cvy_study_row *row, char **out)
 {
     cvy_text text = {0};

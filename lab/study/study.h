@@ -13,6 +13,9 @@
 
 #include <convoy/base.h>
 
+/** Which cases of a study are meant: all, those of frameworks that predict, or those that are measured. */
+typedef enum cvy_study_part { CVY_STUDY_ALL, CVY_STUDY_PREDICTED, CVY_STUDY_MEASURED } cvy_study_part;
+
 /** How to run a study. Set size. */
 typedef struct cvy_study_opts {
     size_t size;
@@ -31,6 +34,8 @@ typedef struct cvy_study_opts {
     int quick;
     /** Not 0: measurements that failed are made again. */
     int retry;
+    /** Not NULL: the commit of this program, which the results name. */
+    const char *commit;
     /** Not NULL: the study ends after the current measurement's process is ended, as soon as *stop is not 0. A signal
      * handler may set it. */
     const volatile int *stop;
@@ -50,6 +55,13 @@ typedef struct cvy_study_opts {
      * run at the same time, and nodes whose names differ only in digits count as one machine. 0: there is only this
      * machine, and cases with more ranks times threads than cores are left out. */
     int64_t nodes, ranks_per_node;
+    /** The predictions alone have a file of their own, results-predictions.jsonl. */
+    cvy_study_part part;
+    /** Not 0: when the job began in which the study runs, and when it has to have ended, in seconds since 1970. No
+     * measurement begins that would take longer, as far as those before it tell. One that is still running at the end
+     * is ended, and made again by the next call; if it had most of the time of the job, it counts as failed, because it
+     * would not fit into another such job either. */
+    double begin, end;
 } cvy_study_opts;
 CVY_SIZED_STRUCT(cvy_study_opts)
 
@@ -59,6 +71,8 @@ typedef struct cvy_study_result {
     /** Measurements of the study: in all, made now, made before, failed, and left out because a framework is not
      * installed or cannot do what the case asks, or because there are too few cores. */
     int64_t total, measured, earlier, failed, skipped;
+    /** Those that are still to be made; more than 0 only if the study was stopped. */
+    int64_t left;
 } cvy_study_result;
 CVY_SIZED_STRUCT(cvy_study_result)
 
@@ -85,6 +99,30 @@ CVY_MUST_CHECK cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_re
  * Collective: no. Errors: as those of cvy_run_study().
  */
 CVY_MUST_CHECK cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room, int *count_out);
+
+/**
+ * cvy_publication_studies - which studies a publication needs
+ * @name: of the file, for messages
+ * @text: the file: that of a publication (docs/guide/studies.md), or that of a study
+ * @names_out: the names, each on a line of its own, released by the caller with cvy_text_release(); NULL: this is no
+ * publication, because it has no member `parts`
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG with file, line and column, CVY_E_MEMORY.
+ */
+CVY_MUST_CHECK cvy_status cvy_publication_studies(const char *name, const char *text, char **names_out);
+/** The work for a number of nodes. Set size. */
+typedef struct cvy_study_effort {
+    size_t size;
+    /** Measurements at most, the seconds of their timed steps, and the seconds that they may take before they are
+     * ended. How many there are depends on the cores of a node. */
+    int64_t count;
+    double seconds, limit_s;
+} cvy_study_effort;
+CVY_SIZED_STRUCT(cvy_study_effort)
+
+/** cvy_study_count - what the cases of a study that need so many nodes take. Arguments and errors: as those of
+ * cvy_run_study(). Nothing is run but the question for the version of each framework. */
+CVY_MUST_CHECK cvy_status cvy_study_count(const cvy_study_opts *opts, cvy_study_effort *out);
 
 /** What cvy_run_tune() tries. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_tune_opts {

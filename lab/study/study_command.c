@@ -16,13 +16,13 @@
 #include "base/text/base_table.h"
 #include "study/study_file.h"
 
-enum { WORD_BYTES = 4096 };
+enum { WORD_BYTES = 4096, VERSION_S = 120 };
 
 /* ---- frameworks ---- */
 
 typedef struct fields {
-    const char *summary, *install;
-    const cvy_tree *command, *set, *arg, *ignores, *version;
+    const char *summary, *install, *python, *variant;
+    const cvy_tree *command, *set, *arg, *device, *ignores, *version;
     int predicted, exact, cores;
     int64_t most_ranks;
 } fields;
@@ -31,9 +31,14 @@ typedef struct fields {
 static const cvy_option rows[] = {
     {"summary", CVY_TYPE_STRING, ROW(summary), "", "", "", "what it is, in a line"},
     {"install", CVY_TYPE_STRING, ROW(install), "", "", "", "how to install it"},
+    {"python", CVY_TYPE_STRING, ROW(python), "CONVOY_PYTHON", "", "",
+     "the variable of the environment that names the interpreter {python}; CONVOY_PYTHON names that of all others"},
+    {"variant", CVY_TYPE_STRING, ROW(variant), "", "", "",
+     "what {variant} stands for, unless the framework is named NAME:VARIANT"},
     {"command", CVY_TYPE_TREE, ROW(command), NULL, "", "", "the words of the command that measures a case"},
     {"set", CVY_TYPE_TREE, ROW(set), "", "", "", "words that pass on a key of the job, with {key} and {value}"},
     {"arg", CVY_TYPE_TREE, ROW(arg), "", "", "", "words that pass on an option of the command, with {key} and {value}"},
+    {"device", CVY_TYPE_TREE, ROW(device), "", "", "", "words that pass on the axis device, with {device}"},
     {"ignores", CVY_TYPE_TREE, ROW(ignores), "", "", "", "axes that do not matter to it"},
     {"predicted", CVY_TYPE_BOOL, ROW(predicted), "false", "", "", "whether results are predictions"},
     {"exact", CVY_TYPE_BOOL, ROW(exact), "false", "", "",
@@ -73,8 +78,8 @@ static cvy_status find_file(cvy_pool *pool, const char *folder, const char *name
 struct place { /* what the words of a command may stand for */
     const cvy_case *c;
     const cvy_study_paths *paths;
-    const char *program, *folder, *python, *key, *value, *job, *scratch, *target;
-    char threads[16], seconds[32], batch[32], repeat[32];
+    const char *program, *folder, *variant, *python, *key, *value, *job, *scratch, *target;
+    char threads[16], seconds[32], batch[32], repeat[32], nodes[32], node_ranks[32];
 };
 
 /* The global batch of a case that has one for each rank; 0: it has none. */
@@ -85,26 +90,59 @@ static int64_t batch_of_ranks(const cvy_case *c)
     return each && cvy_text_int(each, &n) == CVY_OK && (!ranks || cvy_text_int(ranks, &r) == CVY_OK) ? n * r : 0;
 }
 
+/* The most ranks of the case on a node: what its axis says, or else the same for all cases. */
+static int64_t ranks_of_node(const cvy_case *c, int64_t of_all)
+{
+    const char *text = cvy_case_value(c, "ranks_per_node");
+    int64_t n = 0;
+    return text && cvy_text_int(text, &n) == CVY_OK && n > 0 ? n : CVY_MAX(of_all, 1);
+}
+
 int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node)
 {
-    const int64_t each = CVY_MAX(ranks_per_node, 1);
+    const int64_t each = ranks_of_node(c, ranks_per_node);
     return f->needs_cores ? (cvy_case_ranks(c) + each - 1) / each : 1;
 }
 
 int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c)
 {
     const int64_t ranks = cvy_case_ranks(c);
-    return f->ranks_per_node > 0 ? CVY_MIN(ranks, f->ranks_per_node) : ranks;
+    return f->ranks_per_node > 0 ? CVY_MIN(ranks, ranks_of_node(c, f->ranks_per_node)) : ranks;
+}
+
+static int is_set(const char *variable)
+{
+    const char *value = variable ? getenv(variable) : NULL;
+    return value && *value;
+}
+
+/* The variable that names the interpreter; NULL: none does. Frameworks may need different ones, because their packages
+ * need different versions of others. */
+static const char *interpreter_variable(const cvy_framework *f)
+{
+    return is_set(f->python) ? f->python : is_set("CONVOY_PYTHON") ? "CONVOY_PYTHON" : NULL;
+}
+
+int64_t cvy_case_batch(const cvy_case *c)
+{
+    const char *batch = cvy_case_value(c, "batch");
+    int64_t n = 0;
+    return batch && cvy_text_int(batch, &n) == CVY_OK ? n : batch_of_ranks(c);
 }
 
 static struct place place_of(const cvy_framework *f, const cvy_case *c)
 {
-    struct place p = {.c = c, .paths = &f->paths, .program = f->program, .folder = f->folder};
-    const char *python = getenv("CONVOY_PYTHON");
-    p.python = python && *python ? python : "python3";
+    struct place p = {.c = c, .paths = &f->paths, .program = f->program, .folder = f->folder, .variant = f->variant};
+    const char *variable = interpreter_variable(f);
+    p.python = variable ? getenv(variable) : "python3";
     const int64_t here = c ? cvy_framework_ranks_here(f, c) : 1;
     snprintf(p.threads, sizeof p.threads, "%lld", (long long)CVY_MAX(cvy_machine_cores() / here, 1));
     snprintf(p.seconds, sizeof p.seconds, "%lld", (long long)(c ? c->of->seconds : 1));
+    if (c) {
+        const int64_t each = CVY_MIN(ranks_of_node(c, f->node_ranks), cvy_case_ranks(c));
+        snprintf(p.node_ranks, sizeof p.node_ranks, "%lld", (long long)each);
+        snprintf(p.nodes, sizeof p.nodes, "%lld", (long long)((cvy_case_ranks(c) + each - 1) / each));
+    }
     if (c && batch_of_ranks(c) > 0)
         snprintf(p.batch, sizeof p.batch, "%lld", (long long)batch_of_ranks(c));
     return p;
@@ -127,16 +165,19 @@ static const char *value_of(const struct place *p, const char *name)
     for (int i = 0; i < CVY_COUNT(defaults); i++)
         if (strcmp(defaults[i].axis, name) == 0)
             return defaults[i].fallback;
-    return strcmp(name, "program") == 0   ? p->program
-           : strcmp(name, "folder") == 0  ? p->folder
-           : strcmp(name, "python") == 0  ? p->python
-           : strcmp(name, "seconds") == 0 ? p->seconds
-           : strcmp(name, "repeat") == 0  ? p->repeat
-           : strcmp(name, "scratch") == 0 ? p->scratch
-           : strcmp(name, "target") == 0  ? p->target
-           : strcmp(name, "key") == 0     ? p->key
-           : strcmp(name, "value") == 0   ? p->value
-                                          : NULL;
+    return strcmp(name, "program") == 0      ? p->program
+           : strcmp(name, "folder") == 0     ? p->folder
+           : strcmp(name, "variant") == 0    ? p->variant
+           : strcmp(name, "python") == 0     ? p->python
+           : strcmp(name, "seconds") == 0    ? p->seconds
+           : strcmp(name, "repeat") == 0     ? p->repeat
+           : strcmp(name, "nodes") == 0      ? p->nodes
+           : strcmp(name, "node_ranks") == 0 ? p->node_ranks
+           : strcmp(name, "scratch") == 0    ? p->scratch
+           : strcmp(name, "target") == 0     ? p->target
+           : strcmp(name, "key") == 0        ? p->key
+           : strcmp(name, "value") == 0      ? p->value
+                                             : NULL;
 }
 
 /* Replaces each {name}, and then each ${name}. */
@@ -212,25 +253,31 @@ static int is_variable(const char *axis)
     return strncmp(axis, "env.", 4) == 0;
 }
 
+/* The variables of the axes, and for the launcher the ranks of a node. */
 static cvy_status add_environment(cvy_pool *pool, const cvy_case *c, struct words *w)
 {
     for (int a = 0; a < c->of->naxis; a++) {
+        const char *axis = c->of->axis[a].name;
         char *word = NULL;
-        if (!is_variable(c->of->axis[a].name))
+        if (!is_variable(axis) && strcmp(axis, "ranks_per_node") != 0)
             continue;
         if (w->n == 0)
             w->at[w->n++] = "env";
-        CVY_TRY(cvy_pool_printf(pool, &word, "%s=%s", c->of->axis[a].name + 4, c->value[a]));
+        CVY_TRY(
+            cvy_pool_printf(pool, &word, "%s=%s", is_variable(axis) ? axis + 4 : "CONVOY_RANKS_PER_NODE", c->value[a]));
         w->at[w->n++] = word;
     }
     return CVY_OK;
 }
 
-/* Keys of the job, and options of the command. */
+/* The device, keys of the job, and options of the command. */
 static cvy_status add_sets(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, struct place *p, struct words *w)
 {
     for (int a = 0; a < c->of->naxis; a++) {
         const char *axis = c->of->axis[a].name;
+        if (strcmp(axis, "device") == 0)
+            for (int i = 0; f->device[i]; i++)
+                CVY_TRY(add_word(pool, f->name, p, f->device[i], w));
         if (!strchr(axis, '.') || is_variable(axis))
             continue;
         const int is_arg = strncmp(axis, "arg.", 4) == 0;
@@ -261,18 +308,34 @@ static int is_in(const char *const *word, const char *what)
     return found;
 }
 
+/* What every framework does that cannot be told anything else. */
+static int is_default(const char *axis, const char *value)
+{
+    return (strcmp(axis, "ranks") == 0 && strcmp(value, "1") == 0) ||
+           (strcmp(axis, "device") == 0 && strcmp(value, "host") == 0);
+}
+
+/* What the words {nodes} and {node_ranks} say, or the launcher is told. */
+static int is_of_node(const char *axis)
+{
+    return strcmp(axis, "ranks") == 0 || strcmp(axis, "ranks_per_node") == 0;
+}
+
 /* A framework that cannot be told the value of an axis is not measured with another one. */
 static cvy_status check_axes(const cvy_framework *f, const cvy_case *c)
 {
     for (int a = 0; a < c->of->naxis; a++) {
         char place[72];
         const char *axis = c->of->axis[a].name;
-        snprintf(place, sizeof place, "{%s}", strcmp(axis, "batch_per_rank") == 0 ? "batch" : axis);
-        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || is_in(f->ignores, axis) || uses(f->command, place) ||
-            ((strcmp(axis, "ranks") == 0 || strcmp(axis, "wrap") == 0) && uses(f->command, "{launch}")))
+        const int is_told = strcmp(axis, "batch_per_rank") == 0 && uses(f->command, "{batch}"); /* as a product */
+        snprintf(place, sizeof place, "{%s}", axis);
+        if (strchr(axis, '.') || strcmp(axis, "framework") == 0 || is_in(f->ignores, axis) || is_told ||
+            uses(f->command, place) || (strcmp(axis, "device") == 0 && f->device[0]) ||
+            ((strcmp(axis, "ranks") == 0 || strcmp(axis, "wrap") == 0) && uses(f->command, "{launch}")) ||
+            (is_of_node(axis) && (uses(f->command, "{launch}") || uses(f->command, "{nodes}"))))
             continue;
-        CVY_CHECK(strcmp(axis, "ranks") == 0 && strcmp(c->value[a], "1") == 0, CVY_E_UNSUPPORTED,
-                  "%s cannot be told %s, which is %s here", f->name, axis, c->value[a]);
+        CVY_CHECK(is_default(axis, c->value[a]), CVY_E_UNSUPPORTED, "%s cannot be told %s, which is %s here", f->name,
+                  axis, c->value[a]);
     }
     return CVY_OK;
 }
@@ -309,6 +372,31 @@ cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, cons
 
 /* ---- what is installed ---- */
 
+/* The last line, or the first one. */
+static int cut_line(const char **text, int wants_last)
+{
+    for (const char *at = *text; wants_last && (at = strchr(at, '\n')) != NULL && at[1]; at++)
+        *text = at + 1;
+    return (int)strcspn(*text, "\n");
+}
+
+/* Why there is no version. A wrong path in a variable is a mistake that installing does not cure, so the variable is
+ * named. */
+static cvy_status say_missing(cvy_pool *pool, const cvy_framework *f, const struct place *p,
+                              const cvy_process_result *r, char **out)
+{
+    const int is_python = strcmp(f->version[0], "{python}") == 0;
+    const char *variable = is_python ? interpreter_variable(f) : NULL, *says = r->err;
+    const int length = cut_line(&says, 1); /* a traceback ends with the reason */
+    if (r->timed_out)
+        return cvy_pool_printf(pool, out, "the command for its version has not ended within %d s", VERSION_S);
+    if (length == 0)
+        return cvy_pool_printf(pool, out, "the command for its version ends with code %d and prints nothing", r->code);
+    if (variable)
+        return cvy_pool_printf(pool, out, "%.*s (%s names the interpreter %s)", length, says, variable, p->python);
+    return cvy_pool_printf(pool, out, "%.*s", length, says);
+}
+
 static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile int *stop)
 {
     const struct place p = place_of(f, NULL);
@@ -318,32 +406,49 @@ static cvy_status ask_version(cvy_pool *pool, cvy_framework *f, const volatile i
     for (int i = 0; f->version[i]; i++)
         CVY_TRY(add_word(pool, f->name, &p, f->version[i], &w));
     w.at[w.n] = NULL;
-    cvy_status status = cvy_process_run(w.at, 120, stop, &r);
-    if (status == CVY_OK) {
-        const char *says = r.code == 0 ? r.out : r.err;
-        const char *last = says;
-        for (const char *at = says; (at = strchr(at, '\n')) != NULL && at[1]; at++)
-            last = r.code == 0 ? last : at + 1; /* a traceback ends with the reason */
-        status = cvy_pool_printf(pool, &text, "%.*s", (int)strcspn(last, "\n"), last);
-        *(r.code == 0 ? &f->found : &f->missing) = text && *text ? text : r.code ? "it prints nothing" : "unknown";
+    cvy_status status = cvy_process_run(w.at, VERSION_S, stop, &r);
+    if (status == CVY_OK && r.code == 0 && !r.timed_out) {
+        const char *says = r.out;
+        const int length = cut_line(&says, 0);
+        status = cvy_pool_printf(pool, &text, "%.*s", length, length ? says : "unknown");
+        f->found = text;
+    } else if (status == CVY_OK) {
+        status = say_missing(pool, f, &p, &r, &text);
+        f->missing = text;
     }
     cvy_mem_free(&r.out);
     cvy_mem_free(&r.err);
     return status;
 }
 
+static cvy_status check_python(const char *path, const char *variable)
+{
+    const size_t n = strspn(variable, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    CVY_CHECK(n > 0 && !variable[n], CVY_E_CONFIG,
+              "%s: python is '%s', expected the name of a variable of the environment, such as CONVOY_PYTHON_PYTORCH",
+              path, variable);
+    return CVY_OK;
+}
+
 cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
                               const char *name, cvy_framework *out)
 {
-    char *path = NULL;
+    const char *variant = strchr(name, ':');
+    char *path = NULL, *file = NULL;
     cvy_tree *root = NULL;
     fields f;
-    CVY_TRY(find_file(pool, folder, name, &path));
+    CVY_TRY(cvy_pool_printf(pool, &file, "%.*s", (int)strcspn(name, ":"), name));
+    CVY_TRY(find_file(pool, folder, file, &path));
     CVY_TRY(cvy_tree_parse_file(pool, path, &root));
     CVY_TRY(cvy_options_parse(pool, name, rows, root, NULL, &f, sizeof f));
+    CVY_TRY(check_python(path, f.python));
+    CVY_CHECK(!variant || f.variant, CVY_E_CONFIG, "framework %s: %s has no variants: expected the name without '%s'",
+              name, path, variant);
     *out = (cvy_framework){.name = name,
+                           .variant = variant ? variant + 1 : f.variant,
                            .summary = f.summary,
                            .install = f.install,
+                           .python = f.python,
                            .folder = folder,
                            .program = program,
                            .paths = *paths,
@@ -354,6 +459,7 @@ cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *pr
     CVY_TRY(cvy_study_read_words(pool, path, "command", f.command, &out->command));
     CVY_TRY(cvy_study_read_words(pool, path, "set", f.set, &out->set));
     CVY_TRY(cvy_study_read_words(pool, path, "arg", f.arg, &out->arg));
+    CVY_TRY(cvy_study_read_words(pool, path, "device", f.device, &out->device));
     CVY_TRY(cvy_study_read_words(pool, path, "ignores", f.ignores, &out->ignores));
     return cvy_study_read_words(pool, path, "version", f.version, &out->version);
 }

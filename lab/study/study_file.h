@@ -14,7 +14,7 @@
 #include "base/text/base_tree.h"
 #include "study/study.h"
 
-enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64, CVY_STUDY_WORDS = 128 };
+enum { CVY_AXES_MAX = 24, CVY_CASES_MAX = 20000, CVY_FIGURES_MAX = 64, CVY_MARKS_MAX = 8, CVY_STUDY_WORDS = 128 };
 
 typedef struct cvy_study_axis {
     /* model, batch, ..; a name with a dot is a key of the job, set.KEY one without a dot, env.NAME a variable of the
@@ -31,15 +31,25 @@ typedef struct cvy_experiment {
     int64_t repeats;
     int64_t seconds; /* of timed steps, for each repeat */
     double limit_s;  /* after which a command is ended */
+    double once_s;   /* a case whose first measurement took longer is not repeated */
     int oversubscribes;
     const char *show, *show_label; /* the number of the results that the table has, and its name and unit */
     const char *target;            /* "val_accuracy >= 0.7": when a curve gets there; or NULL */
 } cvy_experiment;
 
+/* A published figure that is drawn at an x: the rows of published.csv with this metric. */
+typedef struct cvy_figure_mark {
+    const char *metric, *network; /* network: NULL: of any network */
+    const char *panel;            /* only in charts whose name has this text; NULL: in all */
+    double x;
+} cvy_figure_mark;
+
 typedef struct cvy_figure {                                     /* names of axes; NULL: none */
-    const char *title, *of, *x, *x_label, *y, *y_label, *lines; /* x, y: "curve.NAME" is a list of the results */
+    const char *title, *of, *x, *x_label, *y, *y_label, *lines; /* x, y: "curve.NAME", see cvy_figure_curve() */
     const char *panels[CVY_AXES_MAX];                           /* a chart for each combination of their values */
     int npanels, log_x, log_y;
+    cvy_figure_mark mark[CVY_MARKS_MAX];
+    int nmark;
     enum { CVY_FIGURE_VALUE, CVY_FIGURE_SPEEDUP, CVY_FIGURE_EFFICIENCY } as;
 } cvy_figure;
 
@@ -51,8 +61,9 @@ typedef struct cvy_study_target {
 
 typedef struct cvy_study_spec {
     cvy_pool *pool;
-    const char *file;     /* for messages */
-    const cvy_tree *jobs; /* names and jobs, or NULL */
+    const char *file;      /* for messages */
+    const cvy_tree *jobs;  /* names and jobs, or NULL */
+    const cvy_tree *names; /* axes, and what their values are called on the page; or NULL */
     cvy_study_target *target;
     int ntarget;
     const char *title, *question, *source, *meaning, *published;
@@ -74,22 +85,26 @@ typedef struct cvy_study_paths {
     const char *out;          /* ${out}: the folder of the study */
     const char *const *given; /* [ngiven]: "NAME=PATH" */
     int ngiven;
+    int64_t nodes; /* of the job, which has files of its own; 0: it is none */
 } cvy_study_paths;
 
 /* A program that trains: convoy itself, or a peer, which frameworks/NAME.yaml describes. */
 typedef struct cvy_framework {
-    const char *name, *summary, *install;
-    int is_predicted;             /* its results are predictions */
-    int is_exact;                 /* a case has the same result each time */
-    int needs_cores;              /* for all ranks and threads */
-    int64_t most_ranks;           /* that it can have; 0: any number */
-    int64_t ranks_per_node;       /* at most; 0: all ranks are on this machine */
-    const char *folder, *program; /* of the adapters; convoy */
+    const char *name, *summary, *install; /* name: of the file; or FILE:VARIANT, such as simulated:cori-like */
+    const char *python;                   /* the variable of the environment that names its interpreter */
+    const char *variant;                  /* what {variant} stands for; NULL: the description has none */
+    int is_predicted;                     /* its results are predictions */
+    int is_exact;                         /* a case has the same result each time */
+    int needs_cores;                      /* for all ranks and threads */
+    int64_t most_ranks;                   /* that it can have; 0: any number */
+    int64_t ranks_per_node;               /* at most; 0: all ranks are on this machine */
+    int64_t node_ranks;                   /* the ranks of a node that its predictions are for */
+    const char *folder, *program;         /* of the adapters; convoy */
     cvy_study_paths paths;
-    const char **command, **set, **arg, **ignores, **version; /* words, and ignores axes; NULL ends a list. {batch}
-                                                                 stands for the value of an axis */
-    const char *found;                                        /* its version, if it is installed */
-    const char *missing;                                      /* why not, otherwise */
+    const char **command, **set, **arg, **device, **ignores, **version; /* words, and ignores axes; NULL ends a list.
+                                                                 {batch} stands for the value of an axis */
+    const char *found;                                                  /* its version, if it is installed */
+    const char *missing;                                                /* why not, otherwise */
 } cvy_framework;
 
 /* ---- study_read.c ---- */
@@ -100,7 +115,11 @@ cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, in
 cvy_status cvy_study_read_words(cvy_pool *pool, const char *where, const char *name, const cvy_tree *list,
                                 const char ***out);
 /* ---- study_read_figures.c ---- */
+/* The experiment of this name; NULL: there is none. */
+const cvy_experiment *cvy_study_experiment(const cvy_study_spec *spec, const char *name);
 cvy_status cvy_study_read_figures(cvy_study_spec *spec, const cvy_tree *list);
+/* "curve" or "step_curve": the lists of the results, over epochs or steps, of which x is one; NULL: x is an axis. */
+const char *cvy_figure_curve(const cvy_figure *f);
 
 /* ---- study_prepare.c ---- */
 /* Replaces each ${NAME}. CVY_E_UNSUPPORTED: nobody has given its path. */
@@ -123,7 +142,7 @@ const char *cvy_case_value(const cvy_case *c, const char *axis);
 int64_t cvy_case_ranks(const cvy_case *c);
 
 /* ---- study_command.c ---- */
-/* Reads NAME.yaml of the folder. */
+/* Reads NAME.yaml of the folder; of NAME:VARIANT too. */
 cvy_status cvy_framework_read(cvy_pool *pool, const char *folder, const char *program, const cvy_study_paths *paths,
                               const char *name, cvy_framework *out);
 /* The same, and asks for the version. */
@@ -131,6 +150,8 @@ cvy_status cvy_framework_open(cvy_pool *pool, const char *folder, const char *pr
                               const char *name, const volatile int *stop, cvy_framework *out);
 /* The ranks of a case on each node, or on the first ones. */
 int64_t cvy_framework_ranks_here(const cvy_framework *f, const cvy_case *c);
+/* The global batch of a case; 0: it has none. */
+int64_t cvy_case_batch(const cvy_case *c);
 /* The nodes that a case needs with so many ranks on each. */
 int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t ranks_per_node);
 /* The words of the command that measures a case for this time, from 1, in pool; NULL ends the list. Variables of the
@@ -160,6 +181,8 @@ typedef struct cvy_study_result_line {
     int64_t repeat;
     int is_predicted;
     const char *error;
+    int is_quick;                /* made with --quick */
+    double seconds;              /* that the command took */
     const cvy_tree *values;      /* of the axes */
     const cvy_tree *environment; /* the machine */
     const cvy_tree *result;      /* what the command printed; NULL if it failed */
@@ -168,9 +191,9 @@ typedef struct cvy_study_results {
     cvy_study_result_line *line;
     int n, room;
 } cvy_study_results;
-/* The file of a folder for results; of a job with `nodes` nodes, or 0: of no job. */
-cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t nodes, char **out);
-/* Reads all such files of a folder. A last line that is cut off, as by a kill, is left out. */
+/* The file of a folder for results: of predictions alone; of a job with `nodes` nodes, or 0: of no job. */
+cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, cvy_study_part part, int64_t nodes, char **out);
+/* Reads all such files of a folder. A last line that is cut off, as by a kill or a full disk, is left out. */
 cvy_status cvy_study_results_read(cvy_pool *pool, const char *folder, cvy_study_results *out);
 /* Cuts such a line from the file. Only the process that appends to it may do so. */
 cvy_status cvy_study_results_mend(const char *path);

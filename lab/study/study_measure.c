@@ -8,11 +8,14 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include <convoy/model.h>
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
@@ -21,6 +24,7 @@
 #include "base/machine/base_machine.h"
 
 enum { PREPARE_S = 3600 };
+#define MOST_OF_JOB 0.8 /* a measurement that had so much of a job's time would not fit into the next one either */
 
 /* ---- the machine ---- */
 
@@ -88,14 +92,17 @@ cvy_status cvy_measurer_open(cvy_measurer *m)
 {
     m->result.size = sizeof m->result;
     CVY_TRY(know_machine(m));
-    CVY_TRY(cvy_study_results_path(m->pool, m->paths.out, m->nodes, &m->results));
+    CVY_TRY(cvy_study_results_path(m->pool, m->paths.out, m->part, m->nodes, &m->results));
     CVY_TRY(cvy_study_results_mend(m->results));
     return know_results(m);
 }
 
 void cvy_measurer_close(cvy_measurer *m)
 {
+    cvy_text_release(&m->devices);
+    cvy_keys_free(&m->away);
     cvy_keys_free(&m->done);
+    cvy_keys_free(&m->slow);
 }
 
 /* ---- frameworks ---- */
@@ -124,6 +131,7 @@ cvy_status cvy_measurer_framework(cvy_measurer *m, const char *name, cvy_framewo
     cvy_framework *f = &m->framework[m->nframework];
     CVY_TRY(cvy_framework_open(m->pool, m->frameworks, m->program, &m->paths, name, m->stop, f));
     f->ranks_per_node = m->nodes > 0 ? m->ranks_per_node : 0;
+    f->node_ranks = m->ranks_per_node;
     m->nframework++;
     if (f->found)
         cvy_measurer_say(m, "%s: %s", name, f->found);
@@ -131,6 +139,41 @@ cvy_status cvy_measurer_framework(cvy_measurer *m, const char *name, cvy_framewo
         cvy_measurer_say(m, "%s is left out, because it is not here: %s%s%s", name, f->missing,
                          f->install ? "; to install it: " : "", f->install ? f->install : "");
     *out = f;
+    return CVY_OK;
+}
+
+/* ---- devices ---- */
+
+/* The line of `list` that is about the device: "cuda:0 NVIDIA H200, .." or "cuda no device: WHY". A name without a
+ * number means any device of the driver. NULL: there is none. */
+static const char *line_of_device(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *at = list;
+    while (at && *at && !(strncmp(at, name, n) == 0 && (at[n] == ' ' || at[n] == ':'))) {
+        at = strchr(at, '\n');
+        at += at != NULL;
+    }
+    return at && *at ? at : NULL;
+}
+
+/* Whether the device of a case is here. One that is not is named once. */
+static cvy_status find_device(cvy_measurer *m, const cvy_case *c, int *out)
+{
+    const char *name = cvy_case_value(c, "device");
+    int number = 0;
+    *out = 1;
+    if (!name || strcmp(name, "host") == 0 || strcmp(name, "auto") == 0)
+        return CVY_OK;
+    if (!m->devices)
+        CVY_TRY(cvy_device_list(&m->devices));
+    const char *line = line_of_device(m->devices, name);
+    *out = line && line[strcspn(line, ": \n")] == ':';
+    if (*out || cvy_keys_find(&m->away, name) >= 0)
+        return CVY_OK;
+    CVY_TRY(cvy_keys_add(&m->away, name, &number));
+    const char *why = line ? line + strlen(name) + 1 : "`convoy info` does not list it";
+    cvy_measurer_say(m, "device %s is left out, because it is not here: %.*s", name, (int)strcspn(why, "\n"), why);
     return CVY_OK;
 }
 
@@ -173,15 +216,33 @@ static const char *find_reason(char *text)
     return last_error ? last_error : last;
 }
 
-static void explain(const cvy_case *c, cvy_process_result *r, char *why, size_t room)
+/* "signal 9 (Killed)", or "exit code 3". mpiexec and shells end with 128 + the signal that has ended their program. */
+static void name_end(int code, char *text, size_t room)
+{
+    const char *name = code > 128 && code < 128 + 32 ? strsignal(code - 128) : NULL;
+    if (name)
+        snprintf(text, room, "signal %d (%s)%s", code - 128, name,
+                 code - 128 == SIGKILL ? ", which the system sends if memory runs out" : "");
+    else
+        snprintf(text, room, "exit code %d", code);
+}
+
+static void explain(const cvy_case *c, cvy_process_result *r, const char *object, char *why, size_t room)
 {
     const char *reason = find_reason(r->err);
-    if (r->timed_out)
+    char end[128];
+    name_end(r->code, end, sizeof end);
+    if (r->timed_out && r->seconds < c->of->limit_s)
+        snprintf(why, room, "it was ended after %.0f s, as the job had to end: a longer job is needed", r->seconds);
+    else if (r->timed_out)
         snprintf(why, room, "it was ended after %g s, the limit of its experiment", c->of->limit_s);
     else if (r->code != 0)
-        snprintf(why, room, "exit code %d: %.400s", r->code, reason ? reason : "it wrote nothing to stderr");
+        snprintf(why, room, "%s: %.300s", end, reason ? reason : "it wrote nothing to stderr");
+    else if (object)
+        snprintf(why, room, "what it printed last is no JSON object: %.300s", object);
     else
-        snprintf(why, room, "it printed no JSON object");
+        snprintf(why, room, "it printed no JSON object%s%.300s", reason ? "; it wrote to stderr: " : "",
+                 reason ? reason : "");
 }
 
 static void add_case(cvy_json *json, const cvy_case *c)
@@ -200,6 +261,8 @@ static void add_environment(const cvy_measurer *m, cvy_json *json)
     cvy_json_int(json, "cores", m->cores);
     cvy_json_string(json, "system", m->system);
     cvy_json_string(json, "convoy", cvy_version());
+    if (m->commit && *m->commit)
+        cvy_json_string(json, "commit", m->commit);
     cvy_json_close(json, '}');
 }
 
@@ -216,6 +279,8 @@ static cvy_status write_result(cvy_measurer *m, const cvy_framework *f, const cv
     add_case(&json, c);
     cvy_json_string(&json, "framework", f->found);
     cvy_json_bool(&json, "predicted", f->is_predicted);
+    if (m->quick)
+        cvy_json_bool(&json, "quick", 1);
     cvy_json_string(&json, "machine", m->machine);
     cvy_json_string(&json, "time", time);
     cvy_json_real(&json, "seconds", seconds);
@@ -246,21 +311,30 @@ static const cvy_tree *read_object(cvy_measurer *m, const char *object)
                : NULL;
 }
 
+/* The seconds until the study has to have ended. */
+static double left_s(const cvy_measurer *m)
+{
+    return m->time.end_s > 0 ? m->time.end_s - cvy_clock_wall_s() : INFINITY;
+}
+
 /* A measurement may leave files in a folder that is its own. */
 static cvy_status run_command(cvy_measurer *m, const cvy_case *c, const char *const *word, cvy_process_result *r)
 {
     const char *scratch = NULL;
+    const double limit_s = fmin(c->of->limit_s, left_s(m));
     CVY_TRY(cvy_study_scratch(m->pool, &m->paths, &scratch));
     CVY_TRY(cvy_file_make_folder(scratch));
-    const cvy_status status = cvy_process_run(word, c->of->limit_s, m->stop, r);
+    const cvy_status status = cvy_process_run(word, limit_s, m->stop, r);
     const cvy_status removed = cvy_file_remove_tree(scratch);
+    r->stopped |= r->timed_out && limit_s < c->of->limit_s && limit_s < MOST_OF_JOB * (m->time.end_s - m->time.begin_s);
     return status == CVY_OK ? removed : status;
 }
 
 static void count_time(cvy_measurer *m, double seconds)
 {
     const double n = (double)(m->result.measured + m->result.failed);
-    m->mean_s += (seconds - m->mean_s) / n;
+    m->time.mean_s += (seconds - m->time.mean_s) / n;
+    m->time.longest_s = fmax(m->time.longest_s, seconds);
     m->left -= m->left > 0;
 }
 
@@ -272,7 +346,7 @@ struct left {
 static struct left left_text(const cvy_measurer *m)
 {
     struct left text = {""};
-    const double s = m->mean_s * (double)m->left;
+    const double s = m->time.mean_s * (double)m->left;
     if (m->left > 0)
         snprintf(text.at, sizeof text.at, "; %lld more, about %.0f %s", (long long)m->left,
                  s < 120    ? ceil(s)
@@ -284,12 +358,27 @@ static struct left left_text(const cvy_measurer *m)
     return text;
 }
 
+/* A result without the number of the table is kept: others of its numbers may be those of a figure. */
+static void say_result(const cvy_measurer *m, const cvy_case *c, const cvy_tree *result)
+{
+    const double value = cvy_tree_real_at(result, c->of->show);
+    const int is_computed = strncmp(c->of->show, "target_", 7) == 0; /* from the curve, for the page */
+    if (isfinite(value))
+        cvy_measurer_say(m, "%s: %.4g %s%s", c->key, value, c->of->show_label, left_text(m).at);
+    else if (is_computed)
+        cvy_measurer_say(m, "%s: done%s", c->key, left_text(m).at);
+    else
+        cvy_measurer_say(m, "%s: its JSON object has no number %s, so its cell stays empty%s", c->key, c->of->show,
+                         left_text(m).at);
+}
+
 static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *c, int64_t repeat,
                        const cvy_tree **result_out)
 {
     const char *const *word = NULL;
     cvy_process_result r = {0};
     char why[512] = "";
+    int number = 0;
     cvy_status status = cvy_case_command(m->pool, f, c, repeat, &word);
     if (status == CVY_E_UNSUPPORTED) {
         cvy_measurer_say(m, "%s: left out: %s", c->key, cvy_error_text());
@@ -305,15 +394,16 @@ static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *
         const cvy_tree *read = read_object(m, object);
         const int good = read != NULL;
         if (!good)
-            explain(c, &r, why, sizeof why);
+            explain(c, &r, object, why, sizeof why);
         status = write_result(m, f, c, repeat, word, r.seconds, good ? object : NULL, good ? NULL : why);
         m->result.measured += good;
         m->result.failed += !good;
         *result_out = read;
         count_time(m, r.seconds);
+        if (status == CVY_OK && r.seconds > c->of->once_s)
+            status = cvy_keys_add(&m->slow, c->key, &number);
         if (good)
-            cvy_measurer_say(m, "%s: %.4g %s%s", c->key, cvy_tree_real_at(read, c->of->show), c->of->show_label,
-                             left_text(m).at);
+            say_result(m, c, read);
         else
             cvy_measurer_say(m, "%s: failed: %s%s", c->key, why, left_text(m).at);
     }
@@ -336,13 +426,28 @@ static int fits(const cvy_measurer *m, const cvy_framework *f, const cvy_case *c
     return cvy_framework_ranks_here(f, c) * t <= m->cores;
 }
 
+/* Whether a case is measured this time. A prediction that is the same each time is made once, and so is a measurement
+ * that takes very long. */
+static cvy_status is_repeated(cvy_measurer *m, const cvy_framework *f, const cvy_case *c, int64_t repeat, int *out)
+{
+    const cvy_study_result_line *first = NULL;
+    *out = repeat == 1 || (!f->is_exact && cvy_keys_find(&m->slow, c->key) < 0);
+    if (*out && repeat > 1)
+        CVY_TRY(find_result(m, c, 1, &first));
+    *out = *out && !(first && first->seconds > c->of->once_s);
+    return CVY_OK;
+}
+
 cvy_status cvy_measure_is_due(cvy_measurer *m, const cvy_case *c, int64_t repeat, int *out)
 {
     const cvy_study_result_line *there = NULL;
     cvy_framework *f = NULL;
+    int has_device = 0, repeated = 0;
     CVY_TRY(find_result(m, c, repeat, &there));
     CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
-    *out = !there && f->found && fits(m, f, c) && !(f->is_exact && repeat > 1);
+    CVY_TRY(find_device(m, c, &has_device));
+    CVY_TRY(is_repeated(m, f, c, repeat, &repeated));
+    *out = !there && f->found && has_device && fits(m, f, c) && repeated;
     return CVY_OK;
 }
 
@@ -351,8 +456,10 @@ cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const
     const cvy_study_result_line *there = NULL;
     const cvy_tree *result = NULL;
     cvy_framework *f = NULL;
+    int has_device = 0, repeated = 0;
     CVY_TRY(cvy_measurer_framework(m, cvy_case_value(c, "framework"), &f));
-    if (f->is_exact && repeat > 1)
+    CVY_TRY(is_repeated(m, f, c, repeat, &repeated));
+    if (!repeated)
         return CVY_OK;
     m->result.total++;
     CVY_TRY(find_result(m, c, repeat, &there));
@@ -360,9 +467,10 @@ cvy_status cvy_measure(cvy_measurer *m, const cvy_case *c, int64_t repeat, const
     if (there) {
         result = there->result;
     } else {
-        if (m->stop && *m->stop)
+        if ((m->stop && *m->stop) || left_s(m) <= m->time.longest_s)
             return CVY_STOPPED;
-        if (f->found && fits(m, f, c))
+        CVY_TRY(find_device(m, c, &has_device));
+        if (f->found && has_device && fits(m, f, c))
             CVY_TRY(make(m, f, c, repeat, &result));
         else
             m->result.skipped++;

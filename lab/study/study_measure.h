@@ -12,26 +12,37 @@
 
 enum { CVY_FRAMEWORKS_MAX = 32 };
 
+typedef struct cvy_study_times {
+    double begin_s, end_s;    /* as `begin` and `end` of cvy_study_opts */
+    double mean_s, longest_s; /* what the measurements of this run took */
+} cvy_study_times;
+
 /* Fill in the first members, call cvy_measurer_open(), and cvy_measurer_close() in any case. */
 typedef struct cvy_measurer {
     cvy_pool *pool;
     cvy_study_paths paths;            /* paths.out: the folder */
     const char *frameworks, *program; /* as in cvy_study_opts */
     int retry;                        /* whether measurements that failed are made again */
+    int quick;                        /* whether the cases are those of a quick look */
+    const char *commit;               /* as in cvy_study_opts */
     int64_t nodes, ranks_per_node;    /* as in cvy_study_opts */
-    char *results;                    /* the path of the file for results */
+    cvy_study_part part;              /* likewise */
+    cvy_study_times time;
+    char *results; /* the path of the file for results */
     const volatile int *stop;
     void (*show)(void *user, const char *line);
     void *user;
     cvy_framework framework[CVY_FRAMEWORKS_MAX];
     int nframework;
+    char *devices; /* as cvy_device_list() gives them, when a case has first asked for one */
+    cvy_keys away; /* the devices that have been named as missing */
     cvy_study_results before;
     cvy_keys done; /* "KEY #REPEAT @MACHINE" of measurements that are there; done_line: which line of `before` it is */
     int *done_line;
+    cvy_keys slow; /* the cases that took too long in this run to be repeated */
     char cpu[128], host[128], system[128], machine[32];
     int cores;
-    int64_t left;  /* measurements that are still to be made; 0: not counted */
-    double mean_s; /* what a measurement took, mean over those of this run */
+    int64_t left; /* measurements that are still to be made; 0: not counted */
     cvy_study_result result;
 } cvy_measurer;
 

@@ -96,7 +96,9 @@ cvy_status cvy_study_job_path(cvy_pool *pool, const cvy_study_paths *paths, cons
 cvy_status cvy_study_scratch(cvy_pool *pool, const cvy_study_paths *paths, const char **out)
 {
     char *path = NULL;
-    CVY_TRY(cvy_pool_printf(pool, &path, "%s/scratch", paths->out));
+    const cvy_status status =
+        paths->nodes > 0 ? cvy_pool_printf(pool, &path, "%s/scratch-nodes-%lld", paths->out, (long long)paths->nodes)
+                         : cvy_pool_printf(pool, &path, "%s/scratch", paths->out);
     *out = path;
-    return CVY_OK;
+    return status;
 }

@@ -13,12 +13,13 @@
 /* ---- experiments ---- */
 
 /* Axes that convoy and adapters understand. */
-static const char *const known_axes[] = {"framework", "model", "job",     "data",  "augment", "batch", "batch_per_rank",
-                                         "mode",      "dtype", "threads", "ranks", "options", "wrap"};
+static const char *const known_axes[] = {"framework", "model",          "job",    "data",    "augment",
+                                         "batch",     "batch_per_rank", "mode",   "dtype",   "threads",
+                                         "ranks",     "ranks_per_node", "device", "options", "wrap"};
 
 typedef struct settings { /* members of an experiment that are not axes */
     int64_t repeats, seconds;
-    double limit;
+    double limit, once;
     int oversubscribe;
     const char *show, *show_label, *target;
     const cvy_tree *quick;
@@ -29,6 +30,7 @@ static const cvy_option setting_rows[] = {
     {"repeats", CVY_TYPE_INT, ROW(repeats), "3", "1..100", "", "how often each case is measured"},
     {"seconds", CVY_TYPE_INT, ROW(seconds), "5", "1..", "s", "of timed steps in a measurement"},
     {"limit", CVY_TYPE_REAL, ROW(limit), "900", ">0", "s", "after which a measurement is ended"},
+    {"once", CVY_TYPE_REAL, ROW(once), "600", ">0", "s", "a case whose first measurement takes longer is not repeated"},
     {"oversubscribe", CVY_TYPE_BOOL, ROW(oversubscribe), "false", "", "",
      "whether cases are measured whose ranks times threads are more than the cores"},
     {"show", CVY_TYPE_STRING, ROW(show), "images_per_s", "", "", "the number of the results that the table has"},
@@ -164,6 +166,7 @@ static cvy_status read_experiment(cvy_pool *pool, const cvy_tree *map, int quick
     e->repeats = s.repeats;
     e->seconds = s.seconds;
     e->limit_s = s.limit;
+    e->once_s = s.once;
     e->oversubscribes = s.oversubscribe;
     e->show = s.show;
     e->show_label = s.show_label;
@@ -188,7 +191,7 @@ static cvy_status read_experiments(cvy_study_spec *spec, const cvy_tree *map, in
 
 typedef struct fields {
     const char *title, *question, *source, *meaning, *published;
-    const cvy_tree *experiments, *figures, *jobs, *prepare;
+    const cvy_tree *experiments, *figures, *jobs, *prepare, *names;
 } fields;
 
 #define ROW(field) offsetof(fields, field)
@@ -200,6 +203,8 @@ static const cvy_option rows[] = {
     {"published", CVY_TYPE_STRING, ROW(published), "", "", "", "name of a study in published.csv, shown beside"},
     {"experiments", CVY_TYPE_TREE, ROW(experiments), NULL, "", "", "a map of names and experiments"},
     {"figures", CVY_TYPE_TREE, ROW(figures), "", "", "", "a list of figures"},
+    {"names", CVY_TYPE_TREE, ROW(names), "", "", "",
+     "a map of axes, each with a map of its values and of what they are called on the page"},
     {"jobs", CVY_TYPE_TREE, ROW(jobs), "", "", "", "a map of names and jobs, which the axis job names"},
     {"prepare", CVY_TYPE_TREE, ROW(prepare), "", "", "",
      "a map of files and folders of the study's folder and of the commands that make them, each a list of words"},
@@ -238,6 +243,21 @@ static cvy_status check_jobs(const cvy_tree *jobs)
     return CVY_OK;
 }
 
+static cvy_status check_names(const cvy_tree *names)
+{
+    CVY_CHECK(!names || names->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: names is a map of axes", cvy_tree_where(names));
+    for (int i = 0; names && i < names->count; i++) {
+        const cvy_tree *of = names->child[i];
+        CVY_CHECK(of->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: names: %s is a map of values and their names",
+                  cvy_tree_where(names->key_at[i]), names->key[i]);
+        for (int k = 0; k < of->count; k++)
+            CVY_CHECK(of->child[k]->kind == CVY_TREE_SCALAR && of->child[k]->text, CVY_E_CONFIG,
+                      "%s: names: the value %s of %s has no name", cvy_tree_where(of->key_at[k]), of->key[k],
+                      names->key[i]);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, int quick, cvy_study_spec *out)
 {
     cvy_tree *root = NULL;
@@ -253,6 +273,8 @@ cvy_status cvy_study_read(cvy_pool *pool, const char *file, const char *text, in
     out->meaning = f.meaning;
     out->published = f.published;
     out->jobs = f.jobs;
+    out->names = f.names;
+    CVY_TRY(check_names(f.names));
     CVY_TRY(check_jobs(f.jobs));
     CVY_TRY(read_targets(out, f.prepare));
     CVY_TRY(read_experiments(out, f.experiments, quick));

@@ -11,7 +11,7 @@
 
 typedef struct figure_fields {
     const char *title, *of, *x, *x_label, *y, *y_label, *lines;
-    const cvy_tree *panels;
+    const cvy_tree *panels, *marks;
     int log_x, log_y, as;
 } figure_fields;
 
@@ -29,11 +29,28 @@ static const cvy_option figure_rows[] = {
     {"as", CVY_TYPE_CHOICE, ROW(as), "value", "value|speedup|efficiency", "",
      "speedup: relative to the smallest x; efficiency: that, divided by the ratio of x"},
     {"log_y", CVY_TYPE_BOOL, ROW(log_y), "false", "", "", "whether the vertical axis is logarithmic"},
+    {"marks", CVY_TYPE_TREE, ROW(marks), "", "", "", "a list of published figures that are drawn, too"},
     {0},
 };
 #undef ROW
 
-static const cvy_experiment *find_experiment(const cvy_study_spec *spec, const char *name)
+typedef struct mark_fields {
+    const char *metric, *network, *panel;
+    double x;
+} mark_fields;
+
+#define ROW(field) offsetof(mark_fields, field)
+static const cvy_option mark_rows[] = {
+    {"metric", CVY_TYPE_STRING, ROW(metric), NULL, "", "", "as in published.csv"},
+    {"network", CVY_TYPE_STRING, ROW(network), "", "", "", "as in published.csv; any if not given"},
+    {"panel", CVY_TYPE_STRING, ROW(panel), "", "", "",
+     "a text in the names of the charts that have it; all if not given"},
+    {"x", CVY_TYPE_REAL, ROW(x), NULL, "", "", "where it is drawn"},
+    {0},
+};
+#undef ROW
+
+const cvy_experiment *cvy_study_experiment(const cvy_study_spec *spec, const char *name)
 {
     for (int i = 0; i < spec->nexperiment; i++)
         if (strcmp(spec->experiment[i].name, name) == 0)
@@ -53,6 +70,30 @@ static cvy_status check_axis(const cvy_experiment *e, const char *name, const cv
              cvy_hint_name('\'', name, names, e->naxis).text);
 }
 
+const char *cvy_figure_curve(const cvy_figure *f)
+{
+    static const char *const curve[] = {"curve", "step_curve"};
+    for (int i = 0; i < CVY_COUNT(curve); i++)
+        if (strncmp(f->x, curve[i], strlen(curve[i])) == 0 && f->x[strlen(curve[i])] == '.')
+            return curve[i];
+    return NULL;
+}
+
+static cvy_status read_marks(const cvy_study_spec *spec, const cvy_tree *list, cvy_figure *out)
+{
+    CVY_CHECK(!list || list->kind == CVY_TREE_LIST, CVY_E_CONFIG, "%s: marks is a list of maps with metric and x",
+              cvy_tree_where(list));
+    for (int i = 0; list && i < list->count; i++) {
+        mark_fields f;
+        CVY_CHECK(i < CVY_MARKS_MAX, CVY_E_CONFIG, "%s: more than %d marks", cvy_tree_where(list), CVY_MARKS_MAX);
+        CVY_CHECK(list->child[i]->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a mark is a map with metric and x",
+                  cvy_tree_where(list->child[i]));
+        CVY_TRY(cvy_options_parse(spec->pool, "mark", mark_rows, list->child[i], NULL, &f, sizeof f));
+        out->mark[out->nmark++] = (cvy_figure_mark){f.metric, f.network, f.panel, f.x};
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, cvy_figure *out)
 {
     figure_fields f;
@@ -61,7 +102,7 @@ static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, c
               !f.title ? "title"
               : !f.of  ? "experiment (of)"
                        : "axis x");
-    const cvy_experiment *e = find_experiment(spec, f.of);
+    const cvy_experiment *e = cvy_study_experiment(spec, f.of);
     CVY_CHECK(e, CVY_E_CONFIG, "%s: there is no experiment '%s'", cvy_tree_where(map), f.of);
     *out = (cvy_figure){.title = f.title,
                         .of = f.of,
@@ -73,7 +114,7 @@ static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, c
                         .log_x = f.log_x,
                         .log_y = f.log_y,
                         .as = (int)f.as};
-    if (strncmp(f.x, "curve.", 6) != 0)
+    if (!cvy_figure_curve(out))
         CVY_TRY(check_axis(e, f.x, map));
     if (f.lines)
         CVY_TRY(check_axis(e, f.lines, map));
@@ -85,7 +126,7 @@ static cvy_status read_figure(const cvy_study_spec *spec, const cvy_tree *map, c
         CVY_TRY(check_axis(e, panel->text, panel));
         out->panels[out->npanels++] = panel->text;
     }
-    return CVY_OK;
+    return read_marks(spec, f.marks, out);
 }
 
 cvy_status cvy_study_read_figures(cvy_study_spec *spec, const cvy_tree *list)

@@ -17,8 +17,10 @@
 #define NAME "results"
 #define ENDING ".jsonl"
 
-cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, int64_t nodes, char **out)
+cvy_status cvy_study_results_path(cvy_pool *pool, const char *folder, cvy_study_part part, int64_t nodes, char **out)
 {
+    if (part == CVY_STUDY_PREDICTED)
+        return cvy_pool_printf(pool, out, "%s/" NAME "-predictions" ENDING, folder);
     return nodes > 0 ? cvy_pool_printf(pool, out, "%s/" NAME "-nodes-%lld" ENDING, folder, (long long)nodes)
                      : cvy_pool_printf(pool, out, "%s/" NAME ENDING, folder);
 }
@@ -59,6 +61,9 @@ static cvy_status read_line(cvy_pool *pool, const char *path, const char *text, 
     line.error = cvy_tree_text_at(root, "error");
     const char *predicted = cvy_tree_text_at(root, "predicted");
     line.is_predicted = predicted && strcmp(predicted, "true") == 0;
+    line.seconds = cvy_tree_real_at(root, "seconds");
+    const char *quick = cvy_tree_text_at(root, "quick");
+    line.is_quick = quick && strcmp(quick, "true") == 0;
     line.experiment = cvy_tree_text_at(root, "experiment");
     line.values = cvy_tree_at(root, "case");
     line.environment = cvy_tree_at(root, "environment");
@@ -92,6 +97,8 @@ static cvy_status read_results(cvy_pool *pool, const char *path, cvy_study_resul
         if (!end)
             break;
         const size_t length = (size_t)(end - data) - at;
+        if (at + length + 1 == bytes && length > 0 && end[-1] != '}')
+            break;
         if (length > 0)
             status = read_line(pool, path, data + at, length, number, out);
         at += length + 1;
@@ -128,8 +135,8 @@ cvy_status cvy_study_results_mend(const char *path)
     if (!cvy_file_exists(path))
         return CVY_OK;
     CVY_TRY(cvy_file_read(path, (size_t)1 << 30, &data, &bytes));
-    size_t whole = bytes;
-    while (whole > 0 && data[whole - 1] != '\n')
+    size_t whole = bytes; /* after the last "}\n" */
+    while (whole > 0 && (data[whole - 1] != '\n' || whole < 2 || data[whole - 2] != '}'))
         whole--;
     cvy_mem_free(&data);
     if (whole == bytes)

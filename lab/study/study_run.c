@@ -116,17 +116,23 @@ static cvy_status choose_cases(struct study *s)
     return CVY_OK;
 }
 
-/* In a job of a batch system: leaves out the cases that need another number of nodes. */
+static int is_in_part(const struct study *s, const cvy_framework *f)
+{
+    return s->o.part == CVY_STUDY_ALL || f->is_predicted == (s->o.part == CVY_STUDY_PREDICTED);
+}
+
+/* Leaves out the cases of the other part and, in a job of a batch system, those that need another number of nodes. */
 static cvy_status choose_nodes(struct study *s)
 {
     cvy_framework *f = NULL;
     int n = 0;
-    for (int i = 0; s->o.nodes > 0 && i < s->ncase; i++) {
+    for (int i = 0; i < s->ncase; i++) {
         CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
-        if (cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node) == s->o.nodes)
+        if (is_in_part(s, f) &&
+            (s->o.nodes == 0 || cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node) == s->o.nodes))
             s->c[n++] = s->c[i];
     }
-    s->ncase = s->o.nodes > 0 ? n : s->ncase;
+    s->ncase = n;
     return CVY_OK;
 }
 
@@ -234,12 +240,16 @@ static cvy_status open_study(const cvy_study_opts *opts, struct study *s)
     s->o.ranks_per_node = CVY_MAX(s->o.ranks_per_node, 1);
     CVY_TRY(cvy_pool_create(&s->pool));
     s->m = (cvy_measurer){.pool = s->pool,
-                          .paths = {.out = s->o.out, .given = s->o.data, .ngiven = s->o.ndata},
+                          .paths = {.out = s->o.out, .given = s->o.data, .ngiven = s->o.ndata, .nodes = s->o.nodes},
                           .frameworks = s->o.frameworks,
                           .program = s->o.program,
                           .retry = s->o.retry,
+                          .quick = s->o.quick,
+                          .commit = s->o.commit,
                           .nodes = s->o.nodes,
                           .ranks_per_node = s->o.ranks_per_node,
+                          .part = s->o.part,
+                          .time = {.begin_s = s->o.begin, .end_s = s->o.end},
                           .stop = s->o.stop,
                           .show = s->o.show,
                           .user = s->o.user};
@@ -259,6 +269,7 @@ cvy_status cvy_run_study(const cvy_study_opts *opts, cvy_study_result *out)
     CVY_TRY(CVY_RESULT_CHECK(cvy_study_result, out));
     CVY_TRY(open_study(opts, &s));
     const cvy_status status = run(&s);
+    s.m.result.left = s.m.left;
     if (status == CVY_OK || status == CVY_STOPPED)
         cvy_result_write(out, &s.m.result, sizeof s.m.result);
     close_study(&s);
@@ -289,9 +300,40 @@ static cvy_status count_nodes(struct study *s, int64_t *nodes_out, int room, int
     CVY_TRY(list_cases(s));
     for (int i = 0; i < s->ncase; i++) {
         CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
-        insert_number(nodes_out, room, count_out, cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node));
+        if (is_in_part(s, f))
+            insert_number(nodes_out, room, count_out, cvy_framework_nodes(f, &s->c[i], s->o.ranks_per_node));
     }
     return CVY_OK;
+}
+
+static cvy_status count_work(struct study *s, cvy_study_effort *work)
+{
+    cvy_framework *f = NULL;
+    CVY_TRY(list_cases(s));
+    CVY_TRY(choose_nodes(s));
+    for (int i = 0; i < s->ncase; i++) {
+        const cvy_experiment *e = s->c[i].of;
+        CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
+        const int64_t n = f->is_exact ? 1 : e->repeats;
+        work->count += n;
+        work->seconds += (double)(n * e->seconds);
+        work->limit_s += (double)n * e->limit_s;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_study_count(const cvy_study_opts *opts, cvy_study_effort *out)
+{
+    CVY_ENTRY();
+    struct study s = {.ncase = 0};
+    cvy_study_effort work = {.size = sizeof work};
+    CVY_TRY(CVY_RESULT_CHECK(cvy_study_effort, out));
+    CVY_TRY(open_study(opts, &s));
+    const cvy_status status = count_work(&s, &work);
+    if (status == CVY_OK)
+        cvy_result_write(out, &work, sizeof work);
+    close_study(&s);
+    return status;
 }
 
 cvy_status cvy_study_nodes(const cvy_study_opts *opts, int64_t *nodes_out, int room, int *count_out)

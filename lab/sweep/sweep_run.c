@@ -181,7 +181,9 @@ static cvy_status make_context(cvy_sweep_run *run, cvy_comm *comm)
     opts.log = log_line;
     opts.log_user = opts.fatal_user = run;
     opts.fatal = on_fatal;
+    opts.device = run->all->device;
     CVY_TRY(cvy_context_create_over(comm, &opts, &run->context));
+    run->context->turn = run->all->turn;
     run->context->cores_each = run->all->cores_each;
     run->context->sharing = run->all->sharing;
     return CVY_OK;

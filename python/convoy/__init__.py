@@ -15,12 +15,12 @@ convoy.torch and convoy.keras distribute a program of PyTorch or Keras over the 
 """
 from . import _library
 from ._command import command, doctor, report, selftest, study, sweep, tune
-from ._context import Context, alone, world
+from ._context import Context, alone, devices, world
 from ._library import Error
 from ._run import Run, metrics, train
 
 __version__ = _library.library.cvy_version().decode()
-__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Stream", "Task", "alone", "command", "doctor", "metrics", "report", "selftest", "study", "sweep", "train", "tune", "world", "__version__"]
+__all__ = ["Context", "Error", "Model", "Network", "Program", "Reservoir", "Run", "Stream", "Task", "alone", "command", "devices", "doctor", "metrics", "report", "selftest", "study", "sweep", "train", "tune", "world", "__version__"]
 
 _NEED_NUMPY = {"Network": "_network", "Model": "_program", "Program": "_program", "Reservoir": "_stream", "Stream": "_stream", "Task": "_program"}
 

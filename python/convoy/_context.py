@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _launch, _mpi
 from ._bindings import cvy_context_opts
-from ._library import Owner, library, made
+from ._library import Owner, library, made, taken_text
 
 _world = _alone = None
 
@@ -17,12 +17,13 @@ class Context(Owner):
 
     comm: None for this process alone, or an mpi4py communicator. `world()` gives that of all ranks. Collective over the
     communicator. watchdog: seconds for which a rank waits for others in a call, before it prints which ranks do not come
-    and where all were last; 0: no limit. watchdog_ends: it then ends the job. The ranks' memory is freed when the object
+    and where all were last; 0: no limit. watchdog_ends: it then ends the job. device: where programs compute, as the key
+    `device` of a job: "host", "opencl", "opencl:1", "auto"; None: the host. The ranks' memory is freed when the object
     is no longer used, or by close(), which also closes what was made from it.
     """
 
-    def __init__(self, comm: Any = None, threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False):
-        options = made(cvy_context_opts, threads=threads, log_level=1, watchdog_s=watchdog)
+    def __init__(self, comm: Any = None, threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False, device: str | None = None):
+        options = made(cvy_context_opts, threads=threads, log_level=1, watchdog_s=watchdog, device=device)
         handle = c.c_void_p()
         if comm is None:
             library.cvy_context_create(c.byref(options), c.byref(handle))
@@ -48,19 +49,24 @@ class Context(Owner):
         """Compute threads of this rank."""
         return library.cvy_context_threads(self.handle)
 
+    @property
+    def device(self) -> str:
+        """Where this rank computes: "host", or a device such as "opencl:0"."""
+        return library.cvy_context_device(self.handle).decode()
+
     def broadcast(self, address: int, nbytes: int, root: int = 0) -> None:
         """Sends memory of rank `root` to all ranks. Collective."""
         library.cvy_context_broadcast(self.handle, address, nbytes, root)
 
 
-def world(threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False) -> Context:
+def world(threads: int = 0, watchdog: float = 0, watchdog_ends: bool = False, device: str | None = None) -> Context:
     """The context of all ranks that mpiexec or srun started; of one rank without a launcher. threads: of each rank; 0 for as
-    many as it may use. watchdog, watchdog_ends: see Context. Collective when it is called first; later calls return the same
+    many as it may use. watchdog, watchdog_ends, device: see Context. Collective when it is called first; later calls return the same
     object, until it is closed. An exception that nobody catches, and sys.exit(1), then end the job on all ranks."""
     global _world
     if _world is None or _world.is_closed:
         _mpi.warn_of_few_cores()
-        _world = Context(_mpi.world(), threads, watchdog, watchdog_ends)
+        _world = Context(_mpi.world(), threads, watchdog, watchdog_ends, device)
     return _world
 
 
@@ -76,3 +82,11 @@ def alone() -> Context:
 def of_job() -> Context:
     """The context of a whole training that names none: all ranks if MPI is initialised, or a launcher has started several."""
     return world() if _mpi.is_initialized() or _launch.is_launched() else alone()
+
+
+def devices() -> dict[str, str]:
+    """What this process can compute on: the name of each device, as `device` of a Context takes it, with what it is. A driver
+    that has none is there by its own name, with the reason."""
+    pointer = c.c_void_p()
+    library.cvy_device_list(c.byref(pointer))
+    return dict(line.split(" ", 1) for line in taken_text(pointer).splitlines())

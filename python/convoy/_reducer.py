@@ -93,6 +93,11 @@ def rank():
     return world().rank
 
 
+def size():
+    """How many ranks there are."""
+    return world().nranks
+
+
 def print(*values, **options):
     """Python's print, on rank 0 alone."""
     if rank() == 0:

@@ -22,12 +22,12 @@ import tensorflow as tf
 from . import _agreement
 from ._agreement import text
 from ._context import world
-from ._reducer import F32, F64, Reducer, mean, print, rank
+from ._reducer import F32, F64, Reducer, mean, print, rank, size
 
 if keras.backend.backend() != "tensorflow":
     raise ImportError(f"convoy.keras works with Keras on tensorflow, and not on {keras.backend.backend()}")
 
-__all__ = ["BroadcastWeights", "DistributedOptimizer", "broadcast", "mean", "print", "rank", "shard"]
+__all__ = ["BroadcastWeights", "DistributedOptimizer", "broadcast", "mean", "print", "rank", "shard", "size"]
 
 _DTYPES = {np.dtype(np.float32): F32, np.dtype(np.float64): F64}
 _NEXT, _RATE, _GRADIENTS = "what comes next", "learning rate", "gradients"

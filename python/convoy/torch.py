@@ -23,10 +23,10 @@ import torch.utils.data.distributed
 from . import _mpi
 from ._agreement import Agreement, text
 from ._context import world
-from ._reducer import F32, F64, Reducer, mean, print, rank
+from ._reducer import F32, F64, Reducer, mean, print, rank, size
 from ._torch_values import checksum, give_state, rates, state, weights
 
-__all__ = ["DistributedOptimizer", "broadcast", "mean", "print", "rank", "sampler"]
+__all__ = ["DistributedOptimizer", "broadcast", "mean", "print", "rank", "sampler", "size"]
 
 _DTYPES = {torch.float32: F32, torch.float64: F64}
 _METHODS = ("synchronize", "discard", "flush", "delay", "close")

@@ -53,6 +53,7 @@ typedef struct cvy_allreduce_opts {
                        they are */
     int threads;    /* number of threads that add; 0: one */
     cvy_progress_by progress;
+    int staged;       /* 1: the host exchanges copies of a device's tensors, even if NCCL could exchange the tensors */
     int newest_first; /* 1: the reduction that was started last goes before all others but the oldest: the next forward
                          pass first needs what the backward pass computes last */
 } cvy_allreduce_opts;

@@ -20,6 +20,7 @@
 #include "base/base_signals.h"
 #include "base/machine/base_team.h"
 #include "comm/mpi/comm_mpi.h"
+#include "context/context_device.h"
 #include "context/context_threads.h"
 #include <convoy/mpi.h>
 
@@ -49,6 +50,15 @@ static cvy_status start_watchdog(cvy_context *context)
     return cvy_comm_watch(context->comm, &opts);
 }
 
+static cvy_status open_device(cvy_context *context)
+{
+    const cvy_context_opts *o = &context->opts;
+    cvy_device_use use;
+    CVY_TRY(cvy_device_open(context, o->device ? o->device : o->backend, &use));
+    cvy_device_put(context, &use);
+    return CVY_OK;
+}
+
 /* speaks: warns if the number of threads is not what this process may use. */
 static cvy_status create_over(cvy_comm *comm, const cvy_context_opts *opts, int speaks, cvy_context **out)
 {
@@ -64,9 +74,10 @@ static cvy_status create_over(cvy_comm *comm, const cvy_context_opts *opts, int 
         status = cvy_threads_choose(context, speaks);
     if (context->threads > 1)
         cvy_process_bind();
-    if (status == CVY_OK)
-        status = cvy_space_open(context->opts.backend, &context->space);
     status = cvy_comm_agree(comm, status);
+    context->turn = comm->node_rank;
+    if (status == CVY_OK)
+        status = open_device(context);
     if (status == CVY_OK)
         status = start_watchdog(context);
     if (status != CVY_OK) {
@@ -130,7 +141,10 @@ void cvy_context_destroy(cvy_context **context)
 cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend)
 {
     cvy_space_close(&context->space);
-    return cvy_space_open_def(backend, &context->space);
+    cvy_device_use use = {.ranks = 1};
+    CVY_TRY(cvy_space_open_def(backend, NULL, &use.space));
+    cvy_device_put(context, &use);
+    return CVY_OK;
 }
 
 cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)

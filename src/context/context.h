@@ -12,7 +12,12 @@
 
 struct cvy_context {
     cvy_comm *comm;
-    cvy_space space; /* the memory space of the tensors of this context's programs */
+    cvy_space space;    /* the memory space of the tensors of this context's programs */
+    char device[48];    /* its name: context_device.h */
+    int device_ranks;   /* ranks that compute on it, this one included */
+    int turn;           /* which of the node's devices a rank takes: its number on the node */
+    int64_t saved_step; /* of the latest complete checkpoint of a training, for messages of faults; 0: none */
+    int nprograms;      /* programs that exist: their tensors are in the space */
     int threads;
     int cores;           /* number of cores in this rank's affinity mask */
     int sharing;         /* number of ranks of the node that have the same mask, this one included */

@@ -153,6 +153,7 @@ typedef struct cvy_loader_opts {
     uint64_t seed;
     int threads; /* background threads; 0: the work runs inside cvy_loader_get */
     int depth;   /* steps prepared ahead, at least 1 */
+    int held;    /* steps whose rows the caller holds at a time; 0: 1 */
     cvy_row_needs needs;
     int skip_bad; /* 1: the row of a bad sample becomes zeros with weight 0 and is counted; 0: the step fails */
     int64_t first_step;
@@ -179,6 +180,9 @@ cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_lo
 /* Gets the rows of `step`; steps must be asked for in order. Blocks until they are ready; *wait_s_out (may be NULL)
  * gets the seconds it waited. Returns CVY_END after the last step. */
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out);
+/* Whether cvy_loader_get() would return the rows of the next step, or its fault, without waiting. Without background
+ * threads it never would. */
+int cvy_loader_has_next(cvy_loader *l);
 /* How full the ring is: the number of steps that are ready and not yet asked for. */
 int cvy_loader_ready(cvy_loader *l);
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows);

@@ -252,7 +252,8 @@ static cvy_status begin(struct convert *c)
                                   .options = options,
                                   .npieces = c->npieces,
                                   .info = &c->info,
-                                  .class_name = cvy_dataset_describe(c->from)->class_name};
+                                  .class_name = cvy_dataset_describe(c->from)->class_name,
+                                  .from = c->from};
     return c->def->open(&args, &c->writer);
 }
 

@@ -103,6 +103,14 @@ void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t 
     d->reader->where(d->state, in_source, text, room);
 }
 
+void cvy_dataset_file(const cvy_dataset *d, int64_t number, char *text, size_t room)
+{
+    const int64_t in_source = cvy_dataset_number_in_source(d, number);
+    while (d->whole)
+        d = d->whole;
+    cvy_reader_name_sample(d->reader, d->state, in_source, text, room);
+}
+
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
 {
     return d->whole ? cvy_dataset_name_sample(d->whole, d->number[number], status) : name_sample(d, number, status);
@@ -173,8 +181,9 @@ static cvy_status to_picture(const cvy_dataset *d, cvy_dataset_scratch *s, int64
     if (raw->coding != CVY_CODING_PLAIN)
         return cvy_picture_decode_part(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], ask_augment, &sample,
                                        &s->decoded, &s->rows, out);
-    CVY_CHECK(raw->dtype == set->dtype && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)), CVY_E_FORMAT,
-              "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
+    const int is_deep = set->varying && raw->dtype == CVY_DTYPE_F32; /* a PNG of 16 bits, from the cache */
+    CVY_CHECK((raw->dtype == set->dtype || is_deep) && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)),
+              CVY_E_FORMAT, "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
               cvy_shape_text(&raw->shape), cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
     *out = cvy_raw_planes(raw);
     return CVY_OK;

@@ -58,14 +58,20 @@ static const struct foreign {
     {NULL, 0, 4, "GRIB", "a GRIB file", "convert it to NetCDF-4 (cdo -f nc4 copy IN OUT, or grib_to_netcdf -k 4)"},
     {NULL, 0, 4, "\x0e\x03\x13\x01", "an HDF4 file", "convert it to HDF5 (h4toh5 IN OUT)"},
     {NULL, 0, 10, "MATLAB 5.0", "a MATLAB 5 file",
-     "save it in MATLAB by save(NAME, '-v7.3'), which is HDF5, or in Python by scipy.io.loadmat and numpy.save"},
+     "save it in MATLAB by save(NAME, '-v7.3'), which is HDF5, or in Python by scipy.io.loadmat and numpy.save; labels "
+     "of "
+     "a folder of pictures are read from it: {path: FOLDER, labels: FILE}"},
     {NULL, 0, 4, "CDF\1", "a classic NetCDF file", CLASSIC},
     {NULL, 0, 4, "CDF\2", "a classic NetCDF file", CLASSIC},
     {NULL, 0, 4, "CDF\5", "a classic NetCDF file", CLASSIC},
-    {NULL, 0, 4, "II*\0", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
-    {NULL, 0, 4, "MM\0*", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
-    {NULL, 0, 4, "II+\0", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
-    {NULL, 0, 4, "MM\0+", "a TIFF picture", PICTURE ", or, if they have more than 8 bits, to a npy or HDF5 array"},
+    {NULL, 0, 4, "II*\0", "a TIFF picture",
+     PICTURE ", which may have 16 bits, or, if they are reals, to a npy or HDF5 array"},
+    {NULL, 0, 4, "MM\0*", "a TIFF picture",
+     PICTURE ", which may have 16 bits, or, if they are reals, to a npy or HDF5 array"},
+    {NULL, 0, 4, "II+\0", "a TIFF picture",
+     PICTURE ", which may have 16 bits, or, if they are reals, to a npy or HDF5 array"},
+    {NULL, 0, 4, "MM\0+", "a TIFF picture",
+     PICTURE ", which may have 16 bits, or, if they are reals, to a npy or HDF5 array"},
     {NULL, 8, 4, "WEBP", "a WebP picture", PICTURE},
     {NULL, 0, 4, "GIF8", "a GIF picture", PICTURE},
     {".bmp", 0, 2, "BM", "a BMP picture", PICTURE},
@@ -160,8 +166,22 @@ static cvy_status check_files(cvy_pool *pool, const char *root, const char *fold
     return CVY_OK;
 }
 
+/* A Zarr store of version 2 or 3 is a folder with one of these files. */
+static int is_zarr(const char *folder)
+{
+    static const char *const name[] = {".zgroup", ".zarray", ".zmetadata", "zarr.json"};
+    int has = 0;
+    for (int i = 0; i < CVY_COUNT(name); i++)
+        has |= cvy_data_has_file(folder, name[i]);
+    return has;
+}
+
 static cvy_status check_folder(cvy_pool *pool, const char *folder)
 {
+    CVY_CHECK(
+        !is_zarr(folder), CVY_E_UNSUPPORTED,
+        "%s: is a Zarr store: write it as NetCDF-4 (xarray.open_zarr(IN).to_netcdf(OUT)), or an array by numpy.save",
+        folder);
     CVY_CHECK(
         !is_python_cifar(folder), CVY_E_UNSUPPORTED,
         "%s: is CIFAR's Python version, whose pickles are not read because they may run commands: take the binary "

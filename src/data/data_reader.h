@@ -272,6 +272,8 @@ cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw);
 cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean_out);
 /* Where a sample is stored: "data_batch_1.bin, record 17". */
 void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t room);
+/* The file, or the key, that a sample is known by. */
+void cvy_dataset_file(const cvy_dataset *d, int64_t number, char *text, size_t room);
 /* Puts file and record before the message of an error with a raw sample. */
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status);
 /* Describes the axis that counts the samples (axis 0), or an axis of x or y, if augmentation leaves its length as it
@@ -390,7 +392,8 @@ cvy_coding cvy_picture_coding(const void *bytes, size_t count);
 /* Size and channels (1 or 3) from the header. */
 cvy_status cvy_picture_read_header(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
                                    int64_t *W_out);
-/* Decodes to u8 planes. channels: 1 (colour becomes luma) or 3 (grey is copied to all three). */
+/* Decodes to planes: u8, or f32 from 0 to 255 for a PNG of 16 bits. channels: 1 (colour becomes luma) or 3 (grey is
+ * copied to all three). */
 cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
                               cvy_bytes *rows, cvy_picture *out);
 /* The decoder calls it when it knows the size; 0: the whole picture is needed. */
@@ -400,6 +403,8 @@ typedef int (*cvy_window_fn)(void *user, int64_t H, int64_t W, cvy_picture_windo
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
                                    cvy_window_fn choose_window, void *user, cvy_bytes *room, cvy_bytes *rows,
                                    cvy_picture *out);
+/* Rounds such an f32 picture to bytes, in place; u8 stays. For pictures that are shown. */
+void cvy_picture_to_bytes(cvy_picture *p);
 /* A plain sample as planes; they point into the raw sample's memory. */
 cvy_picture cvy_raw_planes(const cvy_raw *raw);
 /* Any stored sample as planes: a plain one in place, an encoded one decoded whole. */

@@ -12,6 +12,7 @@
 
 #include "base/base_file.h"
 #include "base/text/base_table.h"
+#include "base/text/base_text.h"
 
 cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
 {
@@ -55,4 +56,23 @@ void cvy_new_file_drop(cvy_new_file *f)
     close(f->fd);
     f->fd = -1;
     unlink(f->partial);
+}
+
+cvy_status cvy_labels_file_write(const cvy_writer_args *args, int64_t *bytes)
+{
+    const char *path = NULL;
+    cvy_text text = {0};
+    if (!args->info->has_label)
+        return CVY_OK;
+    CVY_TRY(cvy_data_path_join(args->pool, args->path, "labels.txt", &path));
+    for (int64_t i = 0; i < args->info->nclasses; i++) {
+        if (args->class_name)
+            cvy_text_add(&text, "%lld:%s\n", (long long)i, args->class_name[i]);
+        else
+            cvy_text_add(&text, "%lld:%lld\n", (long long)i, (long long)i);
+    }
+    const cvy_status status = text.status == CVY_OK ? cvy_file_replace(path, text.data, text.bytes) : text.status;
+    *bytes += (int64_t)text.bytes;
+    cvy_text_free(&text);
+    return status;
 }

@@ -21,6 +21,7 @@ typedef struct cvy_writer_args {
     /* Describes the samples to write: shapes, dtypes, classes. nsamples is an upper bound: bad ones may be left out. */
     const cvy_reader_info *info;
     const char *const *class_name; /* info->nclasses names; NULL if there are no classes */
+    const cvy_dataset *from;       /* what is converted, for the names of its files */
 } cvy_writer_args;
 
 typedef struct cvy_writer_def {
@@ -64,5 +65,7 @@ cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *ou
 cvy_status cvy_new_file_write(cvy_new_file *f, const void *data, size_t bytes);
 cvy_status cvy_new_file_end(cvy_new_file *f);
 void cvy_new_file_drop(cvy_new_file *f); /* after an error: removes it; allowed if there is none */
+/* Writes labels.txt into the folder, a class a line, such as "0:daisy", and adds its size; nothing without labels. */
+cvy_status cvy_labels_file_write(const cvy_writer_args *args, int64_t *bytes);
 
 #endif

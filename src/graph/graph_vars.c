@@ -133,29 +133,66 @@ size_t cvy_variable_bytes(const cvy_variable *v)
     return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_shadow_bytes(v);
 }
 
-static cvy_status copy_blocked(const cvy_variable *v, char *data, int64_t first, int64_t n, char *plain, int to_plain)
+/* A part of a variable in its layout: whole blocks along dimension 0. */
+struct slab {
+    cvy_shape shape;  /* of its elements */
+    int64_t skipped;  /* elements before it, in row-major order */
+    size_t at, bytes; /* in the memory of the variable */
+};
+
+/* The smallest slab that has the elements [first, first + n). If dimension 0 is not the outermost in memory, it is the
+ * whole variable. */
+static cvy_status find_slab(const cvy_variable *v, int64_t first, int64_t n, struct slab *out)
+{
+    const int64_t each = v->shape.ndim > 0 && v->shape.dim[0] > 0 ? cvy_shape_elems(&v->shape) / v->shape.dim[0] : 0;
+    cvy_blocking b;
+    *out = (struct slab){.shape = v->shape, .bytes = v->bytes};
+    CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
+    int outermost = n > 0 && each > 0 && cvy_layout_whole(&v->layout) == 0;
+    for (int d = 1; d < v->shape.ndim; d++)
+        outermost = outermost && (b.stride[d] < b.stride[0] || b.padded[d] == b.dim_block[d]);
+    if (!outermost)
+        return CVY_OK;
+    const int64_t block = b.dim_block[0], from = first / each / block, end = (first + n - 1) / each / block + 1;
+    const size_t size = (size_t)b.stride[0] * cvy_dtype_bytes(v->dtype);
+    out->shape.dim[0] = CVY_MIN(end * block, v->shape.dim[0]) - from * block;
+    out->skipped = from * block * each;
+    out->at = (size_t)from * size;
+    out->bytes = (size_t)(end - from) * size;
+    return CVY_OK;
+}
+
+static cvy_status copy_blocked(const cvy_variable *v, const struct slab *slab, char *data, int64_t first, int64_t n,
+                               char *plain, int to_plain)
 {
     cvy_copy c = {.ndim = v->shape.ndim, .from_dtype = v->dtype, .to_dtype = v->dtype};
     cvy_offsets offsets;
-    CVY_TRY(cvy_offsets_make(&v->layout, &v->shape, &offsets));
-    memcpy(c.dim, v->shape.dim, sizeof c.dim);
+    CVY_TRY(cvy_offsets_make(&v->layout, &slab->shape, &offsets));
+    memcpy(c.dim, slab->shape.dim, sizeof c.dim);
     memcpy(to_plain ? c.from : c.to, offsets.term, sizeof c.from);
-    cvy_copy_run(&c, first, n, to_plain ? data : plain, to_plain ? plain : data);
+    cvy_copy_run(&c, first - slab->skipped, n, to_plain ? data : plain, to_plain ? plain : data);
     cvy_offsets_free(&offsets);
     return CVY_OK;
 }
 
-/* Copies the elements [first, first + n), in row-major order, between the variable's layout and plain layout. */
+/* Copies the elements [first, first + n), in row-major order, between the variable's layout and plain layout. Of memory
+ * that the host cannot read, only the part that has them is moved, so that a copy in pieces costs no more than one of
+ * all. */
 static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, char *plain, int to_plain)
 {
     CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);
     const size_t size = cvy_dtype_bytes(v->dtype), bytes = (size_t)n * size;
     char *data = (char *)v->data + (size_t)first * size;
+    struct slab slab = {.shape = v->shape, .bytes = v->bytes};
     if (cvy_layout_is_plain(&v->layout))
         return to_plain ? cvy_space_read(v->space, plain, data, bytes) : cvy_space_write(v->space, data, plain, bytes);
-    CVY_TRY(cvy_space_map(v->space, v->data, v->bytes, &data));
-    const cvy_status status = copy_blocked(v, data, first, n, plain, to_plain);
-    const cvy_status back = cvy_space_unmap(v->space, v->data, v->bytes, !to_plain && status == CVY_OK, data);
+    if (cvy_space_is_host(v->space))
+        return copy_blocked(v, &slab, v->data, first, n, plain, to_plain);
+    CVY_TRY(find_slab(v, first, n, &slab));
+    CVY_TRY(cvy_space_map(v->space, (char *)v->data + slab.at, slab.bytes, &data));
+    const cvy_status status = copy_blocked(v, &slab, data, first, n, plain, to_plain);
+    const cvy_status back =
+        cvy_space_unmap(v->space, (char *)v->data + slab.at, slab.bytes, !to_plain && status == CVY_OK, data);
     return status == CVY_OK ? back : status;
 }
 

@@ -79,8 +79,10 @@ struct cvy_job_init { /* train.init */
 enum { CVY_STOP_AUTO, CVY_STOP_MIN, CVY_STOP_MAX };
 struct cvy_job_stop {
     const char *metric;
-    int64_t patience; /* epochs; 0: never stop early */
+    int64_t patience; /* epochs; 0: a lack of progress does not stop the run */
     int mode;
+    double target;
+    int has_target;
 };
 
 enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
@@ -146,11 +148,21 @@ struct cvy_job_watchdog {
     double timeout_s;
     int64_t replicas;
 }; /* replicas: every so many steps; timeout_s and replicas: 0 is off */
+enum { CVY_MLPERF_CLOSED, CVY_MLPERF_OPEN };
+struct cvy_job_mlperf {    /* log.mlperf */
+    const char *benchmark; /* NULL: no such log is written */
+    int division;
+    const char *org, *platform, *status, *metric; /* platform, metric NULL: what the run finds */
+    int cache_clear;
+    const cvy_tree *also; /* a map, or NULL */
+};
 struct cvy_job_log {
     int64_t every;
     const char *trace;
     const char *tensorboard;
     int64_t tensorboard_histograms; /* every so many epochs; 0: never */
+    const cvy_tree *mlperf_tree;
+    struct cvy_job_mlperf mlperf; /* from the tree */
 };
 
 typedef struct cvy_job {
@@ -168,6 +180,7 @@ typedef struct cvy_job {
      * cvy_job_program_opts(). */
     cvy_program_opts program;
     int deterministic;         /* 0: program.shards has no effect; use cvy_job_shards() */
+    const char *device;        /* NULL: that of the context */
     const cvy_tree *libraries; /* a list of absolute paths; NULL: none */
     int is_file;               /* the job was read from the file `file` */
     int libraries_loaded;      /* 1: the context has them. A job that comes with weights does not load them */

@@ -25,6 +25,7 @@ static const struct {
     {"train.turns", "a list of maps", NULL, cvy_job_turn_rows},
     {"train.init", "a file, the folder of a run, or a map", NULL, cvy_job_init_rows},
     {"train.stop", "a map", NULL, cvy_job_stop_rows},
+    {"log.mlperf", "a map", NULL, cvy_job_mlperf_rows},
 };
 
 /* ---- --help ---- */

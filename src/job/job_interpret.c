@@ -51,8 +51,25 @@ static cvy_status interpret_watchdog(cvy_job *job)
     return CVY_OK;
 }
 
-static cvy_status interpret_log(const cvy_job *job)
+static cvy_status interpret_mlperf(cvy_job *job)
 {
+    struct cvy_job_mlperf *m = &job->log.mlperf;
+    const cvy_tree *tree = job->log.mlperf_tree;
+    if (cvy_tree_is_null(tree))
+        return CVY_OK;
+    CVY_CHECK(tree->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: log.mlperf: expected a map, such as {benchmark: cosmoflow}", cvy_tree_where(tree));
+    CVY_TRY(cvy_options_parse(job->pool, "log.mlperf", cvy_job_mlperf_rows, tree, NULL, m, sizeof *m));
+    CVY_CHECK(m->benchmark, CVY_E_CONFIG, "%s: log.mlperf: benchmark is empty, expected a name such as cosmoflow",
+              cvy_tree_where(tree));
+    CVY_CHECK(!m->also || m->also->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: log.mlperf: also: expected a map {key: value}", cvy_tree_where(tree));
+    return CVY_OK;
+}
+
+static cvy_status interpret_log(cvy_job *job)
+{
+    CVY_TRY(interpret_mlperf(job));
     CVY_CHECK(!job->log.tensorboard || CVY_HAVE_PROTOBUF_C, CVY_E_CONFIG,
               "%s: log.tensorboard: this build of convoy cannot write event files: build it with protobuf-c",
               cvy_job_where(job, "log", "tensorboard"));

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/text/base_table.h"
@@ -310,6 +311,12 @@ static cvy_status parse_stop(cvy_job *job)
         return CVY_OK;
     CVY_TRY(
         cvy_options_parse(job->pool, "train.stop", cvy_job_stop_rows, t->stop_tree, NULL, &t->stop, sizeof t->stop));
+    t->stop.has_target = !cvy_tree_is_null(cvy_tree_get(t->stop_tree, "target"));
+    CVY_CHECK(isfinite(t->stop.target), CVY_E_CONFIG, "%s: train.stop: target is %g, expected a finite number",
+              cvy_tree_where(t->stop_tree), t->stop.target);
+    CVY_CHECK(t->stop.has_target || t->stop.patience > 0, CVY_E_CONFIG,
+              "%s: train.stop: neither `patience` nor `target` is given; give one of them, or both",
+              cvy_tree_where(t->stop_tree));
     CVY_CHECK(job->data.val, CVY_E_CONFIG,
               "%s: train.stop watches %s on validation data, but there is none; give data.val, such as 10%%",
               cvy_tree_where(t->stop_tree), t->stop.metric);

@@ -23,6 +23,10 @@ const cvy_option cvy_job_top_rows[] = {
     {"libraries", CVY_TYPE_TREE, CVY_FIELD(cvy_job, libraries), "", "", "",
      "shared libraries of your own operators, such as [mine.so]; paths are relative to the folder of the job file. "
      "Their code runs in every process of the job: docs/guide/extend.md"},
+    {"device", CVY_TYPE_STRING, CVY_FIELD(cvy_job, device), "", "", "",
+     "what computes: host (the processor, the default), cuda or opencl for a GPU by this driver, cuda:1 for the one of "
+     "this number, or auto for a GPU if there is one; without a number the ranks of a node take its devices in turns: "
+     "docs/guide/gpu.md"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
      "the same bits on any number of ranks and threads, and with any MPI library; docs/internals/determinism.md says "
      "what it costs"},
@@ -193,8 +197,10 @@ const cvy_option cvy_job_turn_rows[] = {
 const cvy_option cvy_job_stop_rows[] = {
     {"metric", CVY_TYPE_STRING, CVY_FIELD(cvy_job_stop, metric), "loss", "", "",
      "the metric that is watched, on the validation data"},
-    {"patience", CVY_TYPE_INT, CVY_FIELD(cvy_job_stop, patience), NULL, "1..", "epochs",
-     "how many epochs to continue without a better value"},
+    {"patience", CVY_TYPE_INT, CVY_FIELD(cvy_job_stop, patience), "", "1..", "epochs",
+     "how many epochs to continue without a better value; this or `target` is required"},
+    {"target", CVY_TYPE_REAL, CVY_FIELD(cvy_job_stop, target), "", "", "",
+     "value that ends the run after the epoch in which the metric reaches it"},
     {"mode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_stop, mode), "auto", "auto|min|max", "",
      "whether smaller (min) or larger (max) is better; auto decides by the metric"},
     {0},
@@ -253,6 +259,29 @@ static const cvy_option watchdog_rows[] = {
     {0},
 };
 
+#define MLPERF(field) offsetof(struct cvy_job_mlperf, field)
+
+const cvy_option cvy_job_mlperf_rows[] = {
+    {"benchmark", CVY_TYPE_STRING, MLPERF(benchmark), NULL, "", "",
+     "what is measured, such as cosmoflow or deepcam; deepcam also gets the names that its own rules have for the "
+     "optimiser and the schedule"},
+    {"division", CVY_TYPE_CHOICE, MLPERF(division), "open", "closed|open", "", "the division of the submission"},
+    {"org", CVY_TYPE_STRING, MLPERF(org), "none", "", "", "who submits"},
+    {"platform", CVY_TYPE_STRING, MLPERF(platform), "", "", "",
+     "the machine; by default the name of the host of rank 0"},
+    {"status", CVY_TYPE_WORD, MLPERF(status), "onprem", "onprem|cloud|preview|research", "",
+     "whose machine it is, or how far the system is from being sold"},
+    {"metric", CVY_TYPE_STRING, MLPERF(metric), "", "", "",
+     "the score that is logged after each validation; by default that of train.stop, or else the first of "
+     "train.metrics"},
+    {"cache_clear", CVY_TYPE_BOOL, MLPERF(cache_clear), "false", "", "",
+     "whether the caches of the system were cleared before the run: the job says it, convoy does not clear them"},
+    {"also", CVY_TYPE_TREE, MLPERF(also), "", "", "",
+     "map of further keys and their values, each a line of the log, such as {number_of_nodes: 4}; a key that convoy "
+     "writes gets this value"},
+    {0},
+};
+
 static const cvy_option log_rows[] = {
     {"every", CVY_TYPE_INT, offsetof(cvy_job, log.every), "50", "1..", "steps",
      "how often a line is written to metrics.jsonl"},
@@ -263,6 +292,9 @@ static const cvy_option log_rows[] = {
      "run folder; the numbers of metrics.jsonl and the graph of the network; needs protobuf-c"},
     {"tensorboard_histograms", CVY_TYPE_INT, offsetof(cvy_job, log.tensorboard_histograms), "0", "0..", "epochs",
      "how often histograms of the weights are added to the event files; 0: never"},
+    {"mlperf", CVY_TYPE_TREE, offsetof(cvy_job, log.mlperf_tree), "", "", "",
+     "map {benchmark: ..}, see below: rank 0 writes mlperf.log into the run folder, the log lines of an MLPerf "
+     "training"},
     {0},
 };
 

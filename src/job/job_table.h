@@ -36,6 +36,7 @@ extern const cvy_option cvy_job_turn_rows[];
 extern const cvy_option cvy_job_turn_optimizer_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 extern const cvy_option cvy_job_init_rows[];
+extern const cvy_option cvy_job_mlperf_rows[];
 
 struct cvy_job_optimizer {
     const char *name;

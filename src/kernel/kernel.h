@@ -20,6 +20,8 @@
 
 typedef struct cvy_kernel_ask {
     const cvy_node *node;
+    const cvy_space
+        *space; /* where the tensors are; NULL: the host's memory. A kernel of a device takes its lane here */
     int threads;
     /* In: results must not depend on `threads`, to the bit: sums are cut in a way that does not depend on it, or not at
      * all. A kernel that cannot do so sets `thread_dependent` and is then created for one thread. */
@@ -45,6 +47,9 @@ typedef struct cvy_kernel_ask {
     uint64_t algorithm_id; /* out: a number for the algorithm, if a library has several for one kernel; 0: it has one */
     int writes_shadow;     /* in, at create only: see the kernel's `writes_shadow` */
     int64_t part_elems;    /* in, at create only: see the kernel's `in_parts`; 0: all elements */
+    const struct cvy_kernel_def *kernel; /* in: the one that is asked */
+    int tf32;                            /* in: f32 factors of products may be rounded to TF32 */
+    int compiles; /* in: kernels are measured, so those may be offered that a library takes a second to compile */
 } cvy_kernel_ask;
 
 enum { CVY_SLICE_LAST = 32 };
@@ -64,8 +69,13 @@ typedef struct cvy_kernel_def {
     /* Set for an update that works element by element on one flat range. If the ask says so at create, it works on
      * part_elems elements from the pointers that run gets. */
     int in_parts;
+    /* Set for a kernel on a GPU that changes none of its destinations while updates are held (cvy_gpu_hold in gpu.h).
+     * If all kernels that change variables do so, the host puts an update into the lane before it knows whether the
+     * gradients are finite. */
+    int can_hold;
     int winograd;      /* it computes a convolution by Winograd's algorithm; "direct" excludes it */
     int bf16_products; /* ... and multiplies its transforms in bf16, whose rounding they amplify */
+    int rounds;        /* its f32 results are rounded to bf16; train.precise excludes it */
     /* Set if the order of a sum depends on the number of threads, whatever the ask's `deterministic` says. */
     int thread_dependent;
     /* Returns CVY_OK for an offer, with the ask's out fields set; or CVY_NOT_APPLICABLE if it declines, with the reason
@@ -78,6 +88,7 @@ typedef struct cvy_kernel_def {
      * nothing. */
     cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch);
     void (*destroy)(void *state);
+    int variant; /* for kernels with the same functions: which of their algorithms this one is */
 } cvy_kernel_def;
 
 #define CVY_KERNEL_DEFINE(id) const cvy_kernel_def cvy_kernel_##id##_def /* id: native_relu, onednn_conv */
@@ -105,9 +116,10 @@ typedef struct cvy_memory_format {
 /* Reorders between two layouts of one shape, and between f32 and bf16. It is the only kernel without an operator. It
  * uses oneDNN if that is built in, else plain loops. */
 typedef struct cvy_reorder cvy_reorder;
-cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
-                              int threads, cvy_reorder **out);
-void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst); /* padding of dst becomes zero */
+/* Of tensors in a space (NULL: the host's memory), which it works on by the lane COMPUTE. */
+cvy_status cvy_reorder_create(const cvy_space *space, const cvy_shape *shape, const cvy_memory_format *from,
+                              const cvy_memory_format *to, int threads, cvy_reorder **out);
+cvy_status cvy_reorder_run(cvy_reorder *r, const void *src, void *dst); /* padding of dst becomes zero */
 void cvy_reorder_destroy(cvy_reorder **r);
 
 #endif

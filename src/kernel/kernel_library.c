@@ -24,21 +24,27 @@ const cvy_library_def *cvy_kernel_library(const cvy_kernel_def *kernel)
     return NULL;
 }
 
-void cvy_kernel_libraries_about(char *text, size_t room)
+int cvy_kernel_fits(const cvy_kernel_def *kernel, const cvy_space *space)
+{
+    const cvy_library_def *library = cvy_kernel_library(kernel);
+    return library ? cvy_library_fits(library, space) : cvy_space_is_host(space);
+}
+
+void cvy_kernel_libraries_about(const cvy_space *space, char *text, size_t room)
 {
     int count = 0;
     size_t length = 0;
     const cvy_library_def *const *table = cvy_library_table(&count);
     text[0] = 0;
     for (int i = 0; i < count && length + 2 < room; i++)
-        if (table[i]->about) {
+        if (table[i]->about && cvy_library_fits(table[i], space)) {
             if (length)
                 length += (size_t)snprintf(text + length, room - length, ", ");
-            table[i]->about(text + length, room - length);
+            table[i]->about(space, text + length, room - length);
             length += strlen(text + length);
         }
     if (!length)
-        snprintf(text, room, "no oneDNN");
+        snprintf(text, room, cvy_space_is_host(space) ? "no oneDNN" : "no cuDNN");
 }
 
 /* ---- the choice ---- */
@@ -132,17 +138,58 @@ cvy_status cvy_kernels_parse(const char *text, cvy_kernels *out)
     return CVY_OK;
 }
 
+static const char *place_of(const cvy_library_def *library)
+{
+    return library->backend ? "a device of CUDA" : library->on_gpu ? "a GPU" : "the host";
+}
+
+cvy_status cvy_kernels_tie(cvy_kernels *kernels, const cvy_space *space)
+{
+    for (int i = 0; i < kernels->nlibrary; i++)
+        CVY_CHECK(cvy_library_fits(kernels->library[i], space), CVY_E_CONFIG,
+                  "the kernels of %s work on the memory of %s, and this run is on %s", kernels->library[i]->name,
+                  place_of(kernels->library[i]), space ? space->backend->name : "host");
+    kernels->space = space;
+    return CVY_OK;
+}
+
+/* The place of a library in the order of asking; negative: its kernels are not asked. */
+static int place_of_library(const cvy_kernels *kernels, const cvy_library_def *library)
+{
+    for (int i = 0; i < kernels->nlibrary; i++)
+        if (kernels->library[i] == library)
+            return i;
+    return kernels->listed ? -1 : 0;
+}
+
+cvy_status cvy_kernels_tf32(const cvy_kernels *kernels)
+{
+    int count = 0;
+    const cvy_library_def *const *table = cvy_library_table(&count);
+    cvy_status status = cvy_error_set(CVY_NOT_APPLICABLE, "no library of kernels multiplies in TF32");
+    for (int i = 0; i < count && status != CVY_OK; i++) {
+        if (!table[i]->tf32)
+            continue;
+        if (!cvy_library_fits(table[i], kernels->space))
+            status = cvy_error_set(CVY_NOT_APPLICABLE, "only %s multiplies in TF32, and it needs %s", table[i]->name,
+                                   place_of(table[i]));
+        else if (place_of_library(kernels, table[i]) < 0)
+            status = cvy_error_set(CVY_NOT_APPLICABLE, "only %s multiplies in TF32, and plan.kernels leaves it out",
+                                   table[i]->name);
+        else
+            status = table[i]->ready ? table[i]->ready(kernels->space) : CVY_OK;
+    }
+    return status;
+}
+
 int cvy_kernels_place(const cvy_kernels *kernels, const cvy_kernel_def *kernel)
 {
     if (kernels->no_winograd && kernel->winograd)
         return -1;
-    if (!kernels->listed)
-        return 0;
     const cvy_library_def *library = cvy_kernel_library(kernel);
-    for (int i = 0; i < kernels->nlibrary; i++)
-        if (kernels->library[i] == library)
-            return i;
-    return -1;
+    if (library ? !cvy_library_fits(library, kernels->space) : kernels->space && kernels->space->backend->gpu)
+        return -1;
+    return place_of_library(kernels, library);
 }
 
 int cvy_kernels_fuse_updates(const cvy_kernels *kernels)

@@ -13,6 +13,7 @@
 #include "kernel/kernel_library.h"
 
 struct cvy_reorder {
+    const cvy_space *space;
     size_t elem_bytes; /* of the target */
     int threads;
     int same, converts;      /* of equal layouts: one dtype, a plain copy; f32 to bf16 or back */
@@ -33,9 +34,9 @@ static cvy_status ask_libraries(cvy_reorder *r, const cvy_shape *shape, const cv
     int count = 0;
     const cvy_library_def *const *table = cvy_library_table(&count);
     for (int i = 0; i < count && !r->library; i++) {
-        if (!table[i]->reorder_create)
+        if (!table[i]->reorder_create || !cvy_library_fits(table[i], r->space))
             continue;
-        const cvy_status status = table[i]->reorder_create(shape, from, to, r->threads, &r->call);
+        const cvy_status status = table[i]->reorder_create(r->space, shape, from, to, r->threads, &r->call);
         if (status < 0)
             return status;
         r->library = status == CVY_OK ? table[i] : NULL;
@@ -43,8 +44,8 @@ static cvy_status ask_libraries(cvy_reorder *r, const cvy_shape *shape, const cv
     return CVY_OK;
 }
 
-cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
-                              int threads, cvy_reorder **out)
+cvy_status cvy_reorder_create(const cvy_space *space, const cvy_shape *shape, const cvy_memory_format *from,
+                              const cvy_memory_format *to, int threads, cvy_reorder **out)
 {
     CVY_CHECK(from->dtype == to->dtype || (from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16) ||
                   (from->dtype == CVY_DTYPE_BF16 && to->dtype == CVY_DTYPE_F32),
@@ -56,6 +57,7 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *f
     const cvy_shape one = {.ndim = 1, .dim = {1}};
     const cvy_shape *s = shape->ndim == 0 ? &one : shape;
     r->elem_bytes = cvy_dtype_bytes(to->dtype);
+    r->space = space;
     r->threads = threads;
     r->elems = cvy_shape_elems(s);
     r->row = s->dim[s->ndim - 1];
@@ -68,12 +70,16 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *f
         CVY_TRY_OUT(cvy_blocking_make(&to->layout, s, &b));
         r->to_elems = b.elems;
     }
-    if (!r->same && !r->converts && r->elems > 0)
+    const int on_host = cvy_space_is_host(space);
+    if (!r->same && (!r->converts || !on_host) && r->elems > 0)
         CVY_TRY_OUT(ask_libraries(r, s, from, to));
     if (r->library) {
         *out = r;
         return CVY_OK;
     }
+    if (!on_host && !r->same && r->elems > 0)
+        CVY_FAIL_OUT(CVY_E_INTERNAL, "no reorder of %s from '%s' to '%s' on %s", cvy_shape_text(shape),
+                     from->layout.tag, to->layout.tag, space->backend->name);
     if (!r->same && !r->converts) {
         CVY_TRY_OUT(cvy_offsets_make(&from->layout, s, &r->from));
         CVY_TRY_OUT(cvy_offsets_make(&to->layout, s, &r->to));
@@ -100,29 +106,31 @@ static void copy_bytes(int64_t first, int64_t end, void *arg)
     memcpy(r->dst + first, r->src + first, (size_t)(end - first));
 }
 
-void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
+cvy_status cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
 {
-    if (r->library) {
-        r->library->reorder_run(r->call, src, dst);
-        return;
-    }
+    if (r->library)
+        return r->library->reorder_run(r->call, src, dst);
+    if (!cvy_space_is_host(r->space))
+        return r->same ? cvy_space_copy(r->space, CVY_LANE_COMPUTE, dst, src, (size_t)r->to_elems * r->elem_bytes)
+                       : CVY_OK;
     r->src = src;
     r->dst = dst;
     if (r->same) {
         cvy_parallel_for(r->threads, r->to_elems * (int64_t)r->elem_bytes, 1 << 18, copy_bytes, r);
-        return;
+        return CVY_OK;
     }
     if (r->converts) {
         if (r->copy.to_dtype == CVY_DTYPE_F32)
             cvy_bf16_widen(r->threads, src, r->to_elems, dst);
         else
             cvy_bf16_narrow(r->threads, src, r->to_elems, dst); /* to the same bits as optimisers with a shadow copy */
-        return;
+        return CVY_OK;
     }
     if (r->to_elems != r->elems)
         memset(dst, 0, (size_t)r->to_elems * r->elem_bytes);
     if (r->elems > 0)
         cvy_parallel_for(r->threads, r->elems / r->row, CVY_MAX(1, 16384 / r->row), copy_rows, r);
+    return CVY_OK;
 }
 
 void cvy_reorder_destroy(cvy_reorder **reorder)

@@ -14,6 +14,7 @@
 struct cosmoflow {
     int64_t filters, depth, kernel, fc1, fc2;
     double dropout, range;
+    const char *init;
 };
 
 static const cvy_option cosmoflow_opts[] = {
@@ -27,6 +28,8 @@ static const cvy_option cosmoflow_opts[] = {
      "probability that an output of fc1 and fc2 is zero in training"},
     {"range", CVY_TYPE_REAL, CVY_FIELD(cosmoflow, range), "1.2", "0..", "",
      "outputs are this number times tanh; 0: they have no limit"},
+    {"init", CVY_TYPE_WORD, CVY_FIELD(cosmoflow, init), "he", "he|xavier", "",
+     "initialiser of the weights; the reference has xavier, whose first outputs are small enough for tanh"},
     {0},
 };
 
@@ -35,12 +38,12 @@ static cvy_status activate(cvy_model *m, const char *name)
     return cvy_model_add(m, "leaky_relu", cvy_labelf("%s_relu", name).text, "slope: 0.3", NULL);
 }
 
-static cvy_status dense(cvy_model *m, const char *name, int64_t outputs, double dropout)
+static cvy_status dense(cvy_model *m, const struct cosmoflow *o, const char *name, int64_t outputs)
 {
-    CVY_TRY(cvy_model_addf(m, "fc", name, NULL, "channels: %lld", (long long)outputs));
+    CVY_TRY(cvy_model_addf(m, "fc", name, NULL, "channels: %lld, init: %s", (long long)outputs, o->init));
     CVY_TRY(activate(m, name));
-    return dropout > 0 ? cvy_model_addf(m, "dropout", cvy_labelf("%s_drop", name).text, NULL, "p: %.17g", dropout)
-                       : CVY_OK;
+    return o->dropout > 0 ? cvy_model_addf(m, "dropout", cvy_labelf("%s_drop", name).text, NULL, "p: %.17g", o->dropout)
+                          : CVY_OK;
 }
 
 static cvy_status cosmoflow_build(cvy_model *m, const cvy_model_ask *ask)
@@ -57,15 +60,15 @@ static cvy_status cosmoflow_build(cvy_model *m, const cvy_model_ask *ask)
         if (is_even) /* as "same" of TensorFlow: the high end has one zero more */
             CVY_TRY(cvy_model_addf(m, "pad", cvy_labelf("pad%d", i).text, NULL, "before: %lld, after: %lld",
                                    (long long)o->kernel / 2 - 1, (long long)o->kernel / 2));
-        CVY_TRY(cvy_model_addf(m, "conv", name.text, NULL, "channels: %lld, kernel: %lld, pad: %lld",
+        CVY_TRY(cvy_model_addf(m, "conv", name.text, NULL, "channels: %lld, kernel: %lld, pad: %lld, init: %s",
                                (long long)(o->filters << (i - 1)), (long long)o->kernel,
-                               is_even ? 0 : (long long)o->kernel / 2));
+                               is_even ? 0 : (long long)o->kernel / 2, o->init));
         CVY_TRY(activate(m, name.text));
         if ((least /= 2) >= 1)
             CVY_TRY(cvy_model_add(m, "max_pool", cvy_labelf("pool%d", i).text, "kernel: 2", NULL));
     }
-    CVY_TRY(dense(m, "fc1", o->fc1, o->dropout));
-    CVY_TRY(dense(m, "fc2", o->fc2, o->dropout));
+    CVY_TRY(dense(m, o, "fc1", o->fc1));
+    CVY_TRY(dense(m, o, "fc2", o->fc2));
     CVY_TRY(cvy_model_addf(m, "fc", "fc3", NULL, "channels: %lld, init: xavier", (long long)ask->classes));
     if (!(o->range > 0))
         return CVY_OK;

@@ -7,10 +7,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base_file.h"
+
+cvy_status cvy_append_find_end(const char *path, int (*keeps)(void *user, const char *line), void *user, off_t *end_out)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    off_t end = 0;
+    const char *why = "";
+    FILE *f = cvy_file_stream(path, &why);
+    if (!f && errno == ENOENT) {
+        *end_out = 0;
+        return CVY_OK;
+    }
+    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, why);
+    while ((n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n' && keeps(user, line))
+        end += n;
+    const int failed = ferror(f), reason = errno;
+    free(line);
+    fclose(f);
+    CVY_CHECK(!failed, CVY_E_IO, "%s: cannot read: %s", path, strerror(reason));
+    *end_out = end;
+    return CVY_OK;
+}
 
 cvy_status cvy_append_open(cvy_append *file, const char *path, off_t end)
 {

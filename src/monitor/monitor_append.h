@@ -20,6 +20,10 @@ typedef struct cvy_append { /* zero-initialise it; cvy_append_close() releases i
     int64_t lost;
 } cvy_append;
 
+/* Finds where the records of an earlier process end that stay: before the first line that `keeps` refuses, or that is
+ * incomplete. *end_out: in bytes; 0 if there is no such file. `keeps` gets each line with its newline. */
+cvy_status cvy_append_find_end(const char *path, int (*keeps)(void *user, const char *line), void *user,
+                               off_t *end_out);
 /* Opens path, makes it if it does not exist, and cuts it to `end` bytes. Errors: CVY_E_IO, CVY_E_MEMORY; close it in
  * any case. */
 cvy_status cvy_append_open(cvy_append *file, const char *path, off_t end);

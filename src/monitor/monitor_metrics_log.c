@@ -6,12 +6,9 @@
  */
 #include "monitor/monitor_metrics_log.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_file.h"
 #include "monitor/monitor_append.h"
 
 struct cvy_metrics_log {
@@ -26,28 +23,10 @@ static int64_t step_of(const char *line)
     return at ? strtoll(at + 7, NULL, 10) : -1;
 }
 
-/* Finds the end of the lines that a run wrote up to `step`. */
-static cvy_status find_end(const char *path, int64_t step, off_t *end_out)
+/* Whether the run wrote the line up to step *user. */
+static int is_before(void *user, const char *line)
 {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
-    off_t end = 0;
-    const char *why = "";
-    FILE *f = cvy_file_stream(path, &why);
-    if (!f && errno == ENOENT) {
-        *end_out = 0;
-        return CVY_OK;
-    }
-    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, why);
-    while ((n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n' && step_of(line) <= step)
-        end += n;
-    const int failed = ferror(f), reason = errno;
-    free(line);
-    fclose(f);
-    CVY_CHECK(!failed, CVY_E_IO, "%s: cannot read: %s", path, strerror(reason));
-    *end_out = end;
-    return CVY_OK;
+    return step_of(line) <= *(const int64_t *)user;
 }
 
 cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metrics_log **out)
@@ -57,7 +36,7 @@ cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metri
     off_t end = 0;
     CVY_TRY(cvy_mem_alloc(sizeof *log, &log));
     if (resume_step >= 0)
-        CVY_TRY_OUT(find_end(path, resume_step, &end));
+        CVY_TRY_OUT(cvy_append_find_end(path, is_before, &resume_step, &end));
     CVY_TRY_OUT(cvy_append_open(&log->file, path, end));
     *out = log;
     log = NULL;

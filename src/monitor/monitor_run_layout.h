@@ -16,6 +16,7 @@
 #define CVY_RUN_JOB "job.resolved.yaml"        /* the job with all its defaults */
 #define CVY_RUN_PLAN "plan.json"               /* the plan of a full step */
 #define CVY_RUN_METRICS "metrics.jsonl"        /* a line for each logged step and each epoch */
+#define CVY_RUN_MLPERF "mlperf.log"            /* lines of MLPerf, if the job asks for them */
 #define CVY_RUN_CHECKPOINTS "checkpoints"      /* a folder */
 #define CVY_RUN_STATUS "STATUS"                /* one line: see cvy_run_status */
 #define CVY_RUN_TEST "test.json"               /* the scores of `convoy test` */

@@ -10,6 +10,7 @@
 #include "base/base_file.h"
 #include "base/base_process.h"
 #include "base/machine/base_system.h"
+#include "comm/nccl/comm_nccl.h"
 #include "monitor/monitor_heartbeat.h"
 
 #include <fcntl.h>
@@ -139,7 +140,7 @@ static void report_hang(cvy_watchdog *w)
     const double still_s = cvy_clock_s() - w->kicked_s;
     const long long step = w->step;
     char what[224], suspect[320], limit[80] = "";
-    const int awaits = say_what(w, what, sizeof what);
+    const int awaits = say_what(w, what, sizeof what) || cvy_nccl_is_used();
     if (w->patience > 1)
         snprintf(limit, sizeof limit, ", %s %.0f times as long",
                  w->program ? "for a checkpoint" : "before the first step", w->patience);
@@ -151,12 +152,15 @@ static void report_hang(cvy_watchdog *w)
                   : awaits   ? ": another rank may be dead or slow"
                              : ": it waits for no other rank, so this rank itself may be blocked",
                   w->heartbeat_path[0] ? "; all ranks: " : "", w->heartbeat_path);
+    cvy_nccl_abort(); /* so that the device wakes up; what it holds then is wrong, and the rank must not go on with it
+                       */
     if (context->opts.fatal) {
         CVY_CALLBACK();
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     } else {
         cvy_log_local(context, CVY_LOG_ERROR, "%s", cvy_error_text());
     }
+    cvy_nccl_let_fail(); /* a hook that returns lets the program go on, to an error */
     pthread_mutex_lock(&w->lock);
 }
 

@@ -293,7 +293,8 @@ static cvy_status make_context(const cvy_context *of, cvy_context **out)
 {
     cvy_context_opts opts = of->opts;
     opts.threads = of->threads;
-    opts.backend = of->space.backend->name;
+    opts.device = of->device;
+    opts.backend = NULL;
     CVY_TRY(cvy_context_create(&opts, out));
     return cvy_extensions_copy(&(*out)->extensions, &of->extensions);
 }

@@ -32,6 +32,7 @@ typedef struct cvy_schedule_def {
      * samples of the run; epoch_samples: of one epoch. Durations in the options (unit "samples") are already in
      * samples. */
     double (*factor)(const void *options, double samples, double total, double epoch_samples);
+    cvy_status (*check)(const void *options); /* of options that do not go together; NULL: any do */
 } cvy_schedule_def;
 #define CVY_SCHEDULE_DEFINE(id) const cvy_schedule_def cvy_schedule_##id##_def
 const cvy_schedule_def *const *cvy_schedule_table(int *count_out);
@@ -46,7 +47,11 @@ typedef struct cvy_schedule_run {
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
 /* Adds a sentence if the schedule, or a time of its list, changes nothing within a training of so many steps. */
 void cvy_schedule_list_idle(const cvy_schedule *s, int64_t steps, cvy_text *out);
-double cvy_schedule_warmup(const cvy_schedule *s); /* length of the warm-up in samples */
+double cvy_schedule_warmup(const cvy_schedule *s);      /* length of the warm-up in samples */
+double cvy_schedule_warmup_from(const cvy_schedule *s); /* share of the rate at its start */
+const char *cvy_schedule_name(const cvy_schedule *s);
+/* The field of an option of the schedule, with times in samples; NULL: it has no such option of this type. */
+const void *cvy_schedule_field(const cvy_schedule *s, const char *name, cvy_option_type type);
 
 /* ---- initialisers ---- */
 typedef struct cvy_init_def {

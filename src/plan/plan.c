@@ -3,7 +3,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "backend/gpu/gpu.h"
 #include "plan/plan_call.h"
+#include "plan/plan_record.h"
+#include "plan/plan_timer.h"
 
 cvy_status cvy_plan_create(cvy_lowered *const *lowered, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
 {
@@ -37,22 +40,32 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_plan *p = *plan;
     if (!p)
         return;
+    (void)cvy_space_sync_all(p->opts.space); /* work of a device may still use the memory of the plan */
+    cvy_plan_free_records(p);
     for (int i = 0; i < p->ninstr; i++)
         cvy_instr_release(&p->instr[i]);
     cvy_bucket_set_destroy(&p->buckets);
     cvy_messages_free(&p->messages);
+    cvy_plan_free_marks(p);
+    cvy_gpu_finite_destroy(&p->finite);
+    cvy_mark_destroy(p->opts.space, &p->feeds.copied);
+    cvy_mark_destroy(p->opts.space, &p->feeds.sent);
+    if (p->feeds.ahead)
+        cvy_space_free(p->opts.space, &p->feeds.ahead, p->feeds.ahead_bytes);
+    cvy_mem_free(&p->host_copies.of);
     if (p->feeds.host && p->feeds.tensors != p->feeds.host)
         cvy_space_free(p->opts.space, &p->feeds.tensors, CVY_MAX(p->feeds.bytes, 64));
     if (p->feeds.host)
-        cvy_mem_free_pages(&p->feeds.host, CVY_MAX(p->feeds.bytes, 64));
-    cvy_mem_free(&p->host_copies.memory);
+        cvy_space_free_host(p->opts.clock ? NULL : p->opts.space, &p->feeds.host, CVY_MAX(p->feeds.bytes, 64));
+    if (p->host_copies.memory)
+        cvy_space_free_host(p->opts.space, &p->host_copies.memory, p->host_copies.bytes);
     cvy_mem_free(&p->lowered);
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);
     cvy_pool_destroy(&p->pool);
     cvy_mem_free(&p->update.need);
-    cvy_mem_free(&p->accumulate.adding);
+    cvy_mem_free(&p->fillings.filling);
     cvy_mem_free(&p->times.memory);
     cvy_mem_free(&p->times.wait);
     cvy_mem_free(&p->times.rehearsed_s);

@@ -11,7 +11,7 @@
  *   bind      creates the kernels and resolves the pointers                                    plan_bind.c
  *
  * What an instruction runs is in plan_run.c, where its buffers are in plan_address.c, and what a call or an instruction
- * does, for all who ask, in plan_call.h.
+ * does, for all who ask, in plan_call.h. On a device the work of instructions is recorded, by plan_record.c.
  * After binding, a step allocates nothing and looks nothing up: src/program/program_execute.c walks the list.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -34,6 +34,7 @@
 typedef enum {                      /* plan_call.h says what they do */
                CVY_CALL_KERNEL,     /* a registered kernel */
                CVY_CALL_REFERENCE,  /* the operator's plain kernel (the reference kernel) */
+               CVY_CALL_STAGED,     /* the same on copies of the host, because the tensors are on a device */
                CVY_CALL_REORDER,    /* a copy into another layout or dtype */
                CVY_CALL_VIEW,       /* shares its source's memory: makes no instruction */
                CVY_CALL_COMM,       /* an operator that exchanges data with other ranks: cvy_op_comm */
@@ -124,6 +125,8 @@ typedef struct cvy_plan_opts {
     cvy_micro_sums micro_sums;
     cvy_allreduce_opts reduce; /* how buckets are reduced */
     int deterministic; /* same bits with any number of threads; blocking reductions use the buckets' algorithm */
+    int tf32;          /* f32 factors of products may be rounded to TF32 */
+    int compiles;      /* kernels that a library compiles for a second are asked for, too */
     cvy_kernels kernels;
     int no_inplace; /* pass "in-place" is off */
     int no_slices;  /* pass "slices" is off */
@@ -138,6 +141,7 @@ typedef struct cvy_plan_opts {
     int blocking;            /* each all-reduce is waited for as soon as it is started */
     int deferred;            /* the update phase runs in pieces between the next step's instructions: plan_deferred.c */
     int zero1;               /* ZeRO-1: gradients have buckets of their own, and each rank gets a part of each */
+    int feeds_ahead;         /* the host may send the rows of the next step while a step runs: cvy_plan_send_feeds() */
     int sets; /* number of gradient sets at the start of the arena, 0: one; a plan uses one set and never touches the
                  others */
 } cvy_plan_opts;
@@ -205,18 +209,24 @@ typedef struct cvy_plan_feed {
 
 /* The update phase of a step. */
 typedef struct cvy_plan_updates {
-    int first; /* first instruction of the update phase; only STEP buffers cross into this phase */
-    int *need; /* deferred updates: for each instruction of the update phase, the instruction of the next step
-                  before which it must run; ascending */
+    int first;    /* first instruction of the update phase; only STEP buffers cross into this phase */
+    int *need;    /* deferred updates: for each instruction of the update phase, the instruction of the next step
+                     before which it must run; ascending */
+    int can_hold; /* with plan.finite: the phase changes nothing while the device holds updates (cvy_gpu_hold) */
 } cvy_plan_updates;
 
-/* What the host fills: inputs, and numbers of the step. */
+/* What the host fills: numbers of the step, then rows. */
 typedef struct cvy_plan_feeds {
     cvy_plan_feed feed[32];
     int count;
-    size_t bytes;
-    char *host;    /* memory that the host fills */
-    char *tensors; /* memory that kernels read: the same, or memory of the space */
+    size_t bytes, step_bytes; /* of all; of those at the start that are given once a step, such as the learning rate */
+    size_t ahead_bytes;       /* of the rows, if opts.feeds_ahead; else 0 */
+    char *host;               /* memory that the host fills */
+    char *tensors;            /* memory that kernels read: the same, or memory of the space */
+    char *ahead;              /* memory of the space for the rows of the next step, which are sent while a step runs */
+    int is_ahead;             /* they are there, or on their way */
+    cvy_mark *sent;           /* they are there */
+    cvy_mark *copied;         /* on a device: from here on the host may fill its memory again */
 } cvy_plan_feeds;
 
 /* The start of the arena, which holds the STEP buffers. */
@@ -231,26 +241,33 @@ typedef struct cvy_plan_head {
     const void *barrier;        /* after binding: shared memory of the barriers of the ranks; NULL: no barriers */
 } cvy_plan_head;
 
-/* Host copies of the buffers that the host reads, if it cannot read tensors. */
+/* Host copies of the buffers that the host reads, if it cannot read tensors. Each is made when it is first asked for
+ * after a part of a step has written its buffer. */
 typedef struct cvy_plan_host_copies {
     char *memory;
     size_t bytes;
+    struct cvy_host_copy {
+        int buffer, last_write; /* the last instruction that writes it */
+        int is_fresh;
+    } * of;
+    int count;
 } cvy_plan_host_copies;
 
 /* When the instructions of the latest step ended. */
 typedef struct cvy_plan_times {
     double *end_s; /* when each instruction of the latest step ended, in seconds; end_s[-1] is the start */
     double *memory;
+    cvy_mark **mark;      /* [ninstr + 1] on a device, if times are asked for (plan_timer.h); NULL: the host's clock */
     cvy_clock_wait *wait; /* one per instruction, if kernels only wait */
     double *rehearsed_s;  /* of each instruction, in a rehearsal (program_rehearse.c); NULL: there was none */
     double rehearsal_s;   /* how long the rehearsal took */
 } cvy_plan_times;
 
-/* Sums over micro-batches. */
-typedef struct cvy_plan_accumulate {
-    struct cvy_adding *adding; /* one per ACCUMULATE instruction */
+/* What the plan's own instructions work on. */
+typedef struct cvy_plan_fillings {
+    struct cvy_filling *filling; /* one per instruction that has no call, or may get none */
     int count;
-} cvy_plan_accumulate;
+} cvy_plan_fillings;
 
 typedef struct cvy_plan {
     cvy_plan_opts opts;
@@ -272,8 +289,10 @@ typedef struct cvy_plan {
     cvy_underway_set exchanges; /* of parts of values, that are under way */
     cvy_plan_host_copies host_copies;
     cvy_plan_times times;
-    cvy_plan_accumulate accumulate;
-    atomic_int at; /* the instruction that runs now, -1 between steps; the watchdog reads it */
+    cvy_plan_fillings fillings;
+    struct cvy_gpu_finite *finite;    /* on a device: whether losses and gradients are finite, made by the first step */
+    struct cvy_plan_records *records; /* on a device that has recordings (plan_record.h); NULL: there are none */
+    atomic_int at;                    /* the instruction that runs now, -1 between steps; the watchdog reads it */
 } cvy_plan;
 
 /* Makes the schedule and plans the memory; allocates no tensor memory. The lowered graphs are borrowed and must outlive
@@ -304,9 +323,29 @@ static inline int cvy_plan_rank(const cvy_plan *plan)
 }
 void cvy_plan_destroy(cvy_plan **plan);
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);
+/* The memory of a feed that kernels read. */
+void *cvy_plan_feed_tensor(const cvy_plan *plan, const void *feed_data);
+/* Bytes of all memory for feeds in the space. */
+static inline size_t cvy_plan_feed_bytes(const cvy_plan *plan)
+{
+    return plan->feeds.bytes + plan->feeds.ahead_bytes;
+}
+/* Sends the rows of the next step to the space, while the latest step still runs. They wait there: the next
+ * cvy_plan_push_feeds() takes them, and copies only the numbers of the step from the host. Only if feeds.ahead_bytes is
+ * not 0. The host has waited for the feeds of the latest step, and leaves the rows as they are until the next one. */
+cvy_status cvy_plan_send_feeds(cvy_plan *plan);
 /* Copies the feeds from the host to the memory that kernels read; does nothing if tensors are in host memory. Call it
  * before instructions run. */
 cvy_status cvy_plan_push_feeds(cvy_plan *plan);
+/* The host waits until it may fill the feeds again. */
+cvy_status cvy_plan_await_feeds(cvy_plan *plan);
+/* The copy of what an instruction writes last is made again when it is asked for. */
+void cvy_plan_outdate_copies(cvy_plan *plan, int instr);
+/* The accumulator of this name; NULL: there is none. */
+const cvy_buffer *cvy_plan_step_buffer(const cvy_plan *plan, const char *value_name);
+/* Puts the copy of an accumulator for the host into the lane COMPUTE. The caller waits for a mark that is put after it,
+ * and then cvy_plan_find() does not wait. Does nothing if there is no such accumulator. */
+cvy_status cvy_plan_fetch(cvy_plan *plan, const char *value_name);
 /* The memory of an accumulator or an output of a micro-batch, with its current content; NULL: there is none. */
 void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro);
 /* The same, but of an accumulator only the part of this micro-batch, if plan.opts.micro_sums keeps the parts

@@ -5,7 +5,9 @@
  */
 #include "plan/plan_bind.h"
 
+#include "kernel/kernel_library.h"
 #include "optim/optim_update.h"
+#include "plan/plan_record.h"
 
 /* A bucket over all ranks, which holds losses, waits for the other stages. Starting a message is not waiting. */
 static void bind_axis(const cvy_plan *plan, cvy_instr *instr)
@@ -68,20 +70,22 @@ static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
         instr->run = cvy_noop_run;
 }
 
-static cvy_status make_addings(cvy_plan *plan)
+static cvy_status make_fillings(cvy_plan *plan)
 {
     size_t n = 1;
     for (int i = 0; i < plan->ninstr; i++)
-        n += plan->instr[i].kind == CVY_CALL_ACCUMULATE;
-    return cvy_mem_alloc(n * sizeof *plan->accumulate.adding, &plan->accumulate.adding);
+        n += plan->instr[i].kind == CVY_CALL_ACCUMULATE || plan->instr[i].kind == CVY_CALL_ZERO ||
+             plan->instr[i].kind == CVY_CALL_COMM;
+    return cvy_mem_alloc(n * sizeof *plan->fillings.filling, &plan->fillings.filling);
 }
 
-static struct cvy_adding *add_adding(cvy_plan *plan, const cvy_buffer *sum)
+static struct cvy_filling *add_filling(cvy_plan *plan, const cvy_buffer *at)
 {
-    struct cvy_adding *a = &plan->accumulate.adding[plan->accumulate.count++];
-    const cvy_dtype dtype = sum->value->dtype;
-    *a = (struct cvy_adding){(int64_t)(sum->bytes / cvy_dtype_bytes(dtype)), dtype, plan->opts.threads};
-    return a;
+    struct cvy_filling *f = &plan->fillings.filling[plan->fillings.count++];
+    const cvy_dtype dtype = at->value ? at->value->dtype : CVY_DTYPE_U8;
+    *f = (struct cvy_filling){plan->opts.space, (int64_t)(at->bytes / cvy_dtype_bytes(dtype)), at->bytes, dtype,
+                              plan->opts.threads};
+    return f;
 }
 
 /* A bound tensor as one flat row, padding included. */
@@ -124,12 +128,12 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
 
 /* A rehearsal has nobody to exchange with. Integers are labels and numbers of rows: 0 is valid, and what happens to be
  * in the memory may not be. */
-static void bind_no_comm(const cvy_plan *plan, cvy_instr *instr)
+static void bind_no_comm(cvy_plan *plan, cvy_instr *instr)
 {
     const cvy_buffer *dst = instr->ndst > 0 && instr->dst_buffer[0] >= 0 ? &plan->buffer[instr->dst_buffer[0]] : NULL;
     const int is_integer = dst && dst->value && !cvy_dtype_is_real(dst->value->dtype);
     instr->run = is_integer ? cvy_zero_run : cvy_noop_run;
-    instr->state = is_integer ? (void *)(uintptr_t)dst->bytes : NULL;
+    instr->state = is_integer ? add_filling(plan, dst) : NULL;
 }
 
 static cvy_status find_operands(cvy_plan *plan, cvy_instr *instr)
@@ -166,6 +170,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     switch (instr->kind) {
     case CVY_CALL_KERNEL:
     case CVY_CALL_REFERENCE:
+    case CVY_CALL_STAGED:
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
     case CVY_CALL_COMM:
         if (plan->opts.comm->pretended)
@@ -175,11 +180,11 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         break;
     case CVY_CALL_ACCUMULATE:
         instr->run = cvy_accumulate_run;
-        instr->state = add_adding(plan, &plan->buffer[instr->dst_buffer[0]]);
+        instr->state = add_filling(plan, &plan->buffer[instr->dst_buffer[0]]);
         break;
     case CVY_CALL_ZERO:
         instr->run = cvy_zero_run;
-        instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
+        instr->state = add_filling(plan, &plan->buffer[instr->dst_buffer[0]]);
         break;
     case CVY_CALL_BARRIER:
         instr->run = cvy_barrier_run;
@@ -209,22 +214,58 @@ static cvy_status connect_buckets(cvy_plan *plan, void *arena)
                                   cvy_plan_in_arena(plan, arena, 0));
 }
 
+/* Whether the instruction runs a kernel of this library; NULL: of any one that joins calls. */
+static const cvy_library_def *joins(const cvy_instr *instr, const cvy_library_def *library)
+{
+    const cvy_kernel_def *kernel = cvy_call_kernel(instr->call);
+    const cvy_library_def *own = kernel && instr->run == kernel->run ? cvy_kernel_library(kernel) : NULL;
+    return own && own->join && (!library || own == library) ? own : NULL;
+}
+
+/* Tells libraries which calls of the update phase follow each other. With two sets of gradients (delayed and deferred
+ * updates) two plans run the same kernels on other memory, so these are not joined. */
+static cvy_status join_updates(const cvy_plan *plan)
+{
+    cvy_kernel_call *calls = NULL;
+    cvy_status status = CVY_OK;
+    if (cvy_space_is_host(plan->opts.space) || plan->opts.sets > 1 || plan->opts.clock)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *calls * ((size_t)plan->ninstr + 1), &calls));
+    for (int i = plan->update.first; i < plan->ninstr && status == CVY_OK;) {
+        const cvy_library_def *library = joins(&plan->instr[i], NULL);
+        int n = 0;
+        for (; library && i + n < plan->ninstr && joins(&plan->instr[i + n], library); n++) {
+            const cvy_instr *instr = &plan->instr[i + n];
+            calls[n] = (cvy_kernel_call){cvy_call_kernel(instr->call), instr->state, instr->src, instr->dst};
+        }
+        if (n > 0)
+            status = library->join(plan->opts.space, calls, n);
+        i += CVY_MAX(n, 1);
+    }
+    cvy_mem_free(&calls);
+    return status;
+}
+
 cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
 {
+    cvy_plan_free_records(plan);
     CVY_TRY(cvy_plan_place_feeds(plan));
     CVY_TRY(cvy_plan_resolve_buffers(plan, arena));
     CVY_TRY(cvy_plan_make_copies(plan));
+    plan->messages.space = plan->opts.space;
     plan->messages.comm = plan->opts.grid ? plan->opts.grid->pipeline : NULL;
     plan->head.barrier = plan->head.is_partitioned && !plan->opts.zero1 ? arena : NULL;
     if (!plan->opts.comm->pretended)
         CVY_TRY(connect_buckets(plan, arena));
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->times.wait * (size_t)plan->ninstr, &plan->times.wait));
-    CVY_TRY(make_addings(plan));
+    CVY_TRY(make_fillings(plan));
     for (int i = 0; i < plan->ninstr; i++) {
         bind_axis(plan, &plan->instr[i]);
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
     }
+    CVY_TRY(join_updates(plan));
+    CVY_TRY(cvy_plan_make_records(plan));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->times.memory));
     plan->times.end_s = plan->times.memory + 1;
     return CVY_OK;

@@ -7,14 +7,15 @@
 #include "plan/plan_call.h"
 
 /* ---- plan_run.c: for cvy_instr.run ---- */
-/* State of an instruction that adds a part to an accumulator. */
-struct cvy_adding {
+/* State of an instruction that adds a part to an accumulator, or sets memory to zero. */
+struct cvy_filling {
+    const cvy_space *space;
     int64_t elems;
+    size_t bytes;
     cvy_dtype dtype;
     int threads;
 };
 cvy_status cvy_accumulate_run(void *state, void *const *src, void *const *dst, void *scratch);
-/* The state is the number of bytes, as a pointer. */
 cvy_status cvy_zero_run(void *state, void *const *src, void *const *dst, void *scratch);
 /* The state is the plan. */
 cvy_status cvy_barrier_run(void *state, void *const *src, void *const *dst, void *scratch);

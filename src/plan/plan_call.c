@@ -11,18 +11,21 @@ typedef struct kind_def {
     const char *name;
     unsigned is_comm : 1;  /* it waits for other ranks or starts an exchange */
     unsigned computes : 1; /* it takes compute time, for which a clock waits */
+    unsigned no_host : 1;  /* on a device it only puts work into the lane COMPUTE */
     int passes;            /* cvy_instr_passes() */
 } kind_def;
 
 static const kind_def kinds[] = {
-    [CVY_CALL_KERNEL] = {"kernel", .computes = 1},
+    [CVY_CALL_KERNEL] = {"kernel", .computes = 1, .no_host = 1},
     [CVY_CALL_REFERENCE] = {"reference", .computes = 1},
-    [CVY_CALL_REORDER] = {"reorder", .computes = 1},
+    [CVY_CALL_STAGED] = {"staged", .computes = 1},
+    [CVY_CALL_REORDER] = {"reorder", .computes = 1, .no_host = 1},
     [CVY_CALL_VIEW] = {.name = "view"},
     [CVY_CALL_COMM] = {"comm", .is_comm = 1},
     [CVY_CALL_ABSENT] = {.name = "absent"},
-    [CVY_CALL_ACCUMULATE] = {"accumulate", .computes = 1, .passes = 3}, /* it reads two numbers and writes one */
-    [CVY_CALL_ZERO] = {"zero", .computes = 1, .passes = 1},
+    /* it reads two numbers and writes one */
+    [CVY_CALL_ACCUMULATE] = {"accumulate", .computes = 1, .no_host = 1, .passes = 3},
+    [CVY_CALL_ZERO] = {"zero", .computes = 1, .no_host = 1, .passes = 1},
     [CVY_CALL_BARRIER] = {"barrier", .is_comm = 1},
 };
 
@@ -30,12 +33,17 @@ static const kind_def kinds[] = {
 
 int cvy_call_runs_node(const cvy_call *call)
 {
-    return call && (call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE);
+    return call && (call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE || call->kind == CVY_CALL_STAGED);
 }
 
 const cvy_kernel_def *cvy_call_kernel(const cvy_call *call)
 {
     return call && call->kind == CVY_CALL_KERNEL ? call->kernel : NULL;
+}
+
+int cvy_call_is_staged(const cvy_call *call)
+{
+    return call && call->kind == CVY_CALL_STAGED;
 }
 
 int cvy_call_reorders(const cvy_call *call)
@@ -81,6 +89,11 @@ const char *cvy_instr_runs_by(const cvy_instr *instr)
 int cvy_instr_computes(const cvy_instr *instr)
 {
     return kinds[instr->kind].computes;
+}
+
+int cvy_instr_needs_no_host(const cvy_instr *instr)
+{
+    return kinds[instr->kind].no_host;
 }
 
 int cvy_instr_is_comm(const cvy_instr *instr)

@@ -14,6 +14,8 @@
 int cvy_call_runs_node(const cvy_call *call);
 /* The kernel that it runs; NULL: none, or the reference kernel. */
 const cvy_kernel_def *cvy_call_kernel(const cvy_call *call);
+/* The host computes its node, on copies of tensors that are on a device. */
+int cvy_call_is_staged(const cvy_call *call);
 /* It copies a value into another layout or dtype. */
 int cvy_call_reorders(const cvy_call *call);
 /* It runs its node or reorders, so its time can be measured. */
@@ -36,6 +38,8 @@ const char *cvy_instr_text(const cvy_instr *instr);
 const char *cvy_instr_runs_by(const cvy_instr *instr);
 /* It computes: kernels, reorders, zeroing and accumulating; not communication. */
 int cvy_instr_computes(const cvy_instr *instr);
+/* On a device it only puts work into the lane COMPUTE: the host takes no part and waits for nothing. */
+int cvy_instr_needs_no_host(const cvy_instr *instr);
 /* It starts an exchange with other ranks or waits for them: its time counts as communication. */
 int cvy_instr_is_comm(const cvy_instr *instr);
 /* What its operator exchanges; NULL: it has none that communicates. */

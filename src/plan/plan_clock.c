@@ -46,6 +46,8 @@ static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, dou
     *seconds_out = sum_seconds(plan, instr);
     if (!instr->call || cvy_call_makes_shadow(u, instr->call))
         return CVY_OK;
+    if (u->graph->batch.local_n == 0 && instr->call->phase != CVY_PHASE_UPDATE)
+        return CVY_OK; /* a parameter server has no samples */
     CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));
     if (ms < 0 || isinf(ms))
         return fail_unknown(u, instr->call, plan->opts.threads);

@@ -105,7 +105,10 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
     cvy_text_add(&e->text, " > %s\n", node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "");
     for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(node->op->name, k, &e->opts->kernels)) != NULL;)
         CVY_TRY(add_candidate(e, call, k));
-    return add_candidate(e, call, &cvy_kernel_plain);
+    CVY_TRY(add_candidate(e, call, &cvy_kernel_plain));
+    if (cvy_call_is_staged(call))
+        cvy_text_add(&e->text, "    staged: the host computes it, on copies of its tensors\n");
+    return CVY_OK;
 }
 
 /* For a concat whose sources are views of it, or a slice that is a view of its source. */

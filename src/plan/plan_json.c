@@ -48,8 +48,8 @@ static void add_memory(const cvy_plan *plan, cvy_json *json)
     cvy_json_int(json, "gradient_bytes", (int64_t)plan->head.bytes);
     cvy_json_int(json, "weight_bytes", (int64_t)weights);
     cvy_json_int(json, "state_bytes", (int64_t)states);
-    cvy_json_int(json, "feed_bytes", (int64_t)plan->feeds.bytes);
-    cvy_json_int(json, "total_bytes", (int64_t)(plan->arena_bytes + weights + states + plan->feeds.bytes));
+    cvy_json_int(json, "feed_bytes", (int64_t)cvy_plan_feed_bytes(plan));
+    cvy_json_int(json, "total_bytes", (int64_t)(plan->arena_bytes + weights + states + cvy_plan_feed_bytes(plan)));
     cvy_json_close(json, '}');
 }
 

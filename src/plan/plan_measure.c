@@ -1,10 +1,10 @@
 /*
  * plan_measure.c: times one kernel with its real shapes, layouts and threads.
  *
- * It runs before the first step, in memory of its own. Real sources hold numbers of both signs that are far from 0, as
- * in a real network; zeros, denormals and infinities may be faster or slower. Integer sources hold 0, which is a valid
- * label, index and sample number everywhere. A kernel that cannot be created, or fails, counts as slower than any
- * other.
+ * It runs before the first step, in memory of its own in the space of the tensors. Real sources hold numbers of both
+ * signs that are far from 0, as in a real network; zeros, denormals and infinities may be faster or slower. Integer
+ * sources hold 0, which is a valid label, index and sample number everywhere. A kernel that cannot be created, or
+ * fails, counts as slower than any other.
  *
  * Other programs can only make a time longer, so the shortest one counts, if another run confirms it. On a busy machine
  * it is measured again until two runs agree, within limits.
@@ -17,18 +17,18 @@
 #include <string.h>
 
 #include "base/base_round.h"
-#include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
 #include "plan/plan_call.h"
+#include "plan/plan_timer.h"
 
-enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40 };
+enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40, DEVICE_CALLS = 4 };
 static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for this time */
 /* Two runs agree if their times differ by at most this share. If the two shortest do not, up to AGAIN times as many
  * runs follow. */
 static const double agree = 0.05;
 enum { AGAIN = 4 };
 
-typedef struct block {
+typedef struct block { /* memory of the space */
     char *data;
     size_t bytes, used;
 } block;
@@ -40,6 +40,7 @@ struct cvy_meter {
      * take probabilities. */
     block source[2 * CVY_DTYPE_COUNT];
     block destination, scratch;
+    cvy_stopwatch watch;
 };
 
 cvy_status cvy_meter_create(const cvy_plan_opts *opts, int patient, cvy_meter **out)
@@ -48,14 +49,17 @@ cvy_status cvy_meter_create(const cvy_plan_opts *opts, int patient, cvy_meter **
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
     m->opts = *opts;
     m->patient = patient;
+    const cvy_status status = cvy_stopwatch_open(opts->space, &m->watch);
+    if (status != CVY_OK)
+        cvy_mem_free(&m);
     *out = m;
-    return CVY_OK;
+    return status;
 }
 
-static void free_block(block *b)
+static void free_block(const cvy_meter *m, block *b)
 {
     if (b->data)
-        cvy_mem_free_pages(&b->data, b->bytes);
+        cvy_space_free(m->opts.space, &b->data, b->bytes);
     *b = (block){0};
 }
 
@@ -65,9 +69,10 @@ void cvy_meter_destroy(cvy_meter **meter)
     if (!m)
         return;
     for (int i = 0; i < CVY_COUNT(m->source); i++)
-        free_block(&m->source[i]);
-    free_block(&m->destination);
-    free_block(&m->scratch);
+        free_block(m, &m->source[i]);
+    free_block(m, &m->destination);
+    free_block(m, &m->scratch);
+    cvy_stopwatch_close(&m->watch);
     cvy_mem_free(meter);
 }
 
@@ -75,35 +80,38 @@ void cvy_meter_destroy(cvy_meter **meter)
 
 /* Fills with random numbers of +-1/4 .. +-1, or of 1/4 .. 1, which no branch predictor can learn; PATTERN_ELEMS are
  * drawn and repeated. */
-static void fill(block *b, cvy_dtype dtype, int positive)
+static cvy_status fill(const cvy_space *space, const block *b, cvy_dtype dtype, int positive)
 {
     enum { PATTERN_ELEMS = 4096 };
     const cvy_rng rng = cvy_rng_make(1, "measure", 0, 0);
-    const cvy_span pattern = {.dtype = dtype, .data = b->data};
     const size_t bytes = PATTERN_ELEMS * cvy_dtype_bytes(dtype);
-    if (dtype == CVY_DTYPE_I64 || dtype == CVY_DTYPE_I32 || dtype == CVY_DTYPE_U8)
-        return;
+    char *data = NULL;
+    if (!cvy_dtype_is_real(dtype))
+        return CVY_OK;
+    CVY_TRY(cvy_space_map(space, b->data, b->bytes, &data));
+    const cvy_span pattern = {.dtype = dtype, .data = data};
     for (int64_t i = 0; i < PATTERN_ELEMS; i++) {
         const uint32_t word = cvy_rng_u32(&rng, (uint64_t)i);
         const double size = 0.25 + 0.75 * (double)(word >> 1) / 2147483648.0;
         cvy_set(&pattern, i, word & 1 && !positive ? -size : size);
     }
     for (size_t at = bytes; at < b->bytes; at += bytes)
-        memcpy(b->data + at, b->data, CVY_MIN(bytes, b->bytes - at));
+        memcpy(data + at, data, CVY_MIN(bytes, b->bytes - at));
+    return cvy_space_unmap(space, b->data, b->bytes, 1, data);
 }
 
 /* Makes a block at least this large. Its size is a whole number of patterns of any dtype. */
-static cvy_status reserve_block(block *b, size_t bytes)
+static cvy_status reserve_block(const cvy_meter *m, block *b, size_t bytes)
 {
     enum { STEP = 64 << 10 };
     if (bytes <= b->bytes && b->data)
         return CVY_OK;
-    free_block(b);
+    free_block(m, b);
     const size_t room = (bytes / STEP + 1) * STEP;
-    const int64_t left = cvy_mem_left();
+    const int64_t left = cvy_space_left(m->opts.space);
     CVY_CHECK(left < 0 || (int64_t)room < left, CVY_E_MEMORY, "%zu bytes to time a kernel in, %lld are left", room,
               (long long)left);
-    CVY_TRY(cvy_mem_alloc_pages(room, &b->data));
+    CVY_TRY(cvy_space_alloc(m->opts.space, room, 0, &b->data));
     b->bytes = room;
     return CVY_OK;
 }
@@ -135,14 +143,17 @@ static cvy_status reserve_blocks(cvy_meter *m, const cvy_lowered *u, const cvy_c
     for (int i = 0; i < CVY_COUNT(need); i++) {
         const size_t before = m->source[i].bytes;
         if (need[i])
-            CVY_TRY(reserve_block(&m->source[i], need[i]));
-        if (m->source[i].bytes != before)
-            fill(&m->source[i], (cvy_dtype)(i % CVY_DTYPE_COUNT), i >= CVY_DTYPE_COUNT);
+            CVY_TRY(reserve_block(m, &m->source[i], need[i]));
+        if (m->source[i].bytes != before &&
+            fill(m->opts.space, &m->source[i], (cvy_dtype)(i % CVY_DTYPE_COUNT), i >= CVY_DTYPE_COUNT) != CVY_OK) {
+            free_block(m, &m->source[i]);
+            return CVY_E_MEMORY;
+        }
         m->source[i].used = 0;
     }
     m->destination.used = m->scratch.used = 0;
-    CVY_TRY(reserve_block(&m->destination, destination));
-    return reserve_block(&m->scratch, call->ask.scratch_bytes);
+    CVY_TRY(reserve_block(m, &m->destination, destination));
+    return reserve_block(m, &m->scratch, call->ask.scratch_bytes);
 }
 
 /* A variable that is assigned is updated in place, as in the step: its source's memory, or NULL. */
@@ -185,11 +196,15 @@ static void mark_weights(const cvy_lowered *u, const cvy_call *call)
             u->instance[call->src[i]].value->variable->written++;
 }
 
-static cvy_status run_once(const cvy_call *call, void *const *src, void *const *dst, void *scratch, double *ms_out)
+/* A device gets several calls at once: then the time in which the host puts one there is hidden, as in a step. */
+static cvy_status run_once(cvy_meter *m, const cvy_call *call, void *const *src, void *const *dst, double *ms_out)
 {
-    const double begin = cvy_clock_s();
-    CVY_TRY(cvy_call_run(call)(call->state, src, dst, scratch));
-    *ms_out = 1e3 * (cvy_clock_s() - begin);
+    const int calls = cvy_space_is_host(m->opts.space) ? 1 : DEVICE_CALLS;
+    CVY_TRY(cvy_stopwatch_start(&m->watch));
+    for (int i = 0; i < calls; i++)
+        CVY_TRY(cvy_call_run(call)(call->state, src, dst, m->scratch.data));
+    CVY_TRY(cvy_stopwatch_stop(&m->watch, ms_out));
+    *ms_out *= 1e3 / calls;
     return CVY_OK;
 }
 
@@ -203,12 +218,12 @@ static int is_confirmed(const struct shortest *s)
     return s->second <= (1 + agree) * s->ms;
 }
 
-static cvy_status add_run(const cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void *const *src,
-                          void *const *dst, struct shortest *s, double *sum)
+static cvy_status add_run(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void *const *src, void *const *dst,
+                          struct shortest *s, double *sum)
 {
     double ms = 0;
     mark_weights(u, call);
-    CVY_TRY(run_once(call, src, dst, m->scratch.data, &ms));
+    CVY_TRY(run_once(m, call, src, dst, &ms));
     s->second = CVY_MIN(s->second, CVY_MAX(s->ms, ms));
     s->ms = CVY_MIN(s->ms, ms);
     *sum += ms;
@@ -216,15 +231,15 @@ static cvy_status add_run(const cvy_meter *m, const cvy_lowered *u, const cvy_ca
 }
 
 /* The first run warms up. */
-static cvy_status best_of(const cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void *const *src,
-                          void *const *dst, double hopeless_ms, cvy_metered *out)
+static cvy_status best_of(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void *const *src, void *const *dst,
+                          double hopeless_ms, cvy_metered *out)
 {
     const int least = m->patient ? PATIENT_RUNS_MIN : RUNS_MIN, most = m->patient ? PATIENT_RUNS_MAX : RUNS_MAX;
     const double enough = m->patient ? patient_ms : measure_ms;
     struct shortest s = {.second = (double)INFINITY};
     double sum = 0;
     int runs = 0;
-    CVY_TRY(run_once(call, src, dst, m->scratch.data, &s.ms));
+    CVY_TRY(run_once(m, call, src, dst, &s.ms));
     for (; s.ms <= hopeless_ms && runs < most && (runs < least || sum < enough); runs++)
         CVY_TRY(add_run(m, u, call, src, dst, &s, &sum));
     out->varied = s.ms <= hopeless_ms && !is_confirmed(&s);

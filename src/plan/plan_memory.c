@@ -215,8 +215,12 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
         share_in_place(plan);
     CVY_TRY(place_step_values(plan));
     CVY_TRY(place_temporaries(plan));
-    for (int i = 0; i < plan->feeds.count; i++)
-        plan->feeds.bytes += cvy_round_to_line(plan->feeds.feed[i].bytes);
+    for (int i = 0; i < plan->feeds.count; i++) {
+        const cvy_plan_feed *feed = &plan->feeds.feed[i];
+        plan->feeds.bytes += cvy_round_to_line(feed->bytes);
+        plan->feeds.step_bytes += feed->per_step ? cvy_round_to_line(feed->bytes) : 0;
+    }
+    plan->feeds.ahead_bytes = plan->opts.feeds_ahead ? plan->feeds.bytes - plan->feeds.step_bytes : 0;
     return CVY_OK;
 }
 

@@ -158,7 +158,7 @@ static int equal_layouts(const cvy_layout *a, const cvy_layout *b, int n)
 
 static int equal_ask(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
 {
-    return a->threads == b->threads && a->deterministic == b->deterministic &&
+    return a->threads == b->threads && a->deterministic == b->deterministic && a->tf32 == b->tf32 &&
            equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) && equal_layouts(a->dst, b->dst, CVY_NODE_DST_MAX) &&
            memcmp(a->src_free, b->src_free, sizeof a->src_free) == 0 &&
            memcmp(a->dst_fixed, b->dst_fixed, sizeof a->dst_fixed) == 0;
@@ -168,6 +168,7 @@ static cvy_status ask_kernel(const cvy_kernel_def *kernel, const cvy_kernel_ask 
 {
     o->kernel = kernel;
     o->in = o->out = *in;
+    o->in.kernel = o->out.kernel = kernel;
     o->ms = CVY_MS_UNKNOWN;
     o->status = kernel == &cvy_kernel_plain ? offer_plain(&o->out) : kernel->offer(&o->out);
     o->in.node = o->out.node = NULL;
@@ -273,6 +274,8 @@ void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
             add_layout(out, &offer->out.dst[i]);
+    if (offer->in.tf32)
+        cvy_text_add(out, " tf32");
 }
 
 void cvy_reorder_key(const cvy_instance *from, const cvy_instance *to, int threads, cvy_text *out)

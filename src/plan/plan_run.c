@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/base_round.h"
 #include "extension/extension.h"
 #include "plan/plan_bind.h"
 
@@ -42,11 +43,8 @@ static cvy_status reference_run(void *state, void *const *src, void *const *dst,
                       : r->node->op->reference(r->node, r->src, r->dst);
 }
 
-static cvy_status reference_create(const cvy_plan_opts *opts, const cvy_lowered *u, const cvy_call *call,
-                                   void **state_out)
+static void reference_fill(struct reference *r, const cvy_plan_opts *opts, const cvy_lowered *u, const cvy_call *call)
 {
-    struct reference *r = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     r->node = call->node;
     r->threads = !cvy_extension_op_of(call->node->op) ? 0 : opts->deterministic ? 1 : CVY_MAX(opts->threads, 1);
     for (int i = 0; i < call->nsrc; i++)
@@ -55,7 +53,86 @@ static cvy_status reference_create(const cvy_plan_opts *opts, const cvy_lowered 
     for (int i = 0; i < call->ndst; i++)
         if (call->dst[i] >= 0)
             r->dst[i] = make_span(&u->instance[call->dst[i]]);
+}
+
+static cvy_status reference_create(const cvy_plan_opts *opts, const cvy_lowered *u, const cvy_call *call,
+                                   void **state_out)
+{
+    struct reference *r = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    reference_fill(r, opts, u, call);
     *state_out = r;
+    return CVY_OK;
+}
+
+/* ---- the same for tensors on a device: the host computes on copies ---- */
+
+struct staged {
+    struct reference reference;
+    const cvy_space *space;
+    char *memory; /* page-locked: the sources, then the destinations */
+    size_t bytes, src_at[CVY_NODE_SRC_MAX], dst_at[CVY_NODE_DST_MAX];
+};
+
+static size_t span_bytes(const cvy_span *span)
+{
+    return (size_t)span->elems * cvy_dtype_bytes(span->dtype);
+}
+
+static void staged_destroy(struct staged **s)
+{
+    if (*s)
+        cvy_space_free_host((*s)->space, &(*s)->memory, (*s)->bytes);
+    cvy_mem_free(s);
+}
+
+static cvy_status staged_create(const cvy_plan_opts *opts, const cvy_lowered *u, const cvy_call *call, void **state_out)
+{
+    struct staged *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->space = opts->space;
+    reference_fill(&s->reference, opts, u, call);
+    for (int i = 0; i < call->nsrc; i++) {
+        s->src_at[i] = s->bytes;
+        s->bytes += call->src[i] >= 0 ? cvy_round_to_line(span_bytes(&s->reference.src[i])) : 0;
+    }
+    for (int i = 0; i < call->ndst; i++) {
+        s->dst_at[i] = s->bytes;
+        s->bytes += call->dst[i] >= 0 ? cvy_round_to_line(span_bytes(&s->reference.dst[i])) : 0;
+    }
+    s->bytes = CVY_MAX(s->bytes, 64);
+    const cvy_status status = cvy_space_alloc_host(s->space, s->bytes, &s->memory);
+    if (status != CVY_OK)
+        staged_destroy(&s);
+    *state_out = s;
+    return status;
+}
+
+/* Copies of one address are one copy: an update writes the variable that it reads. */
+static cvy_status staged_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct staged *s = state;
+    void *src_copy[CVY_NODE_SRC_MAX] = {NULL}, *dst_copy[CVY_NODE_DST_MAX] = {NULL};
+    const int nsrc = s->reference.node->nsrc, ndst = s->reference.node->ndst;
+    for (int i = 0; i < nsrc; i++) {
+        for (int j = 0; j < i && src[i] && !src_copy[i]; j++)
+            src_copy[i] = src[j] == src[i] ? src_copy[j] : NULL;
+        if (!src[i] || src_copy[i])
+            continue;
+        src_copy[i] = s->memory + s->src_at[i];
+        CVY_TRY(cvy_space_copy(s->space, CVY_LANE_COMPUTE, src_copy[i], src[i], span_bytes(&s->reference.src[i])));
+    }
+    for (int i = 0; i < ndst; i++) {
+        for (int j = 0; j < nsrc && dst[i] && !dst_copy[i]; j++)
+            dst_copy[i] = src[j] == dst[i] ? src_copy[j] : NULL;
+        if (dst[i] && !dst_copy[i])
+            dst_copy[i] = s->memory + s->dst_at[i];
+    }
+    CVY_TRY(cvy_space_sync(s->space));
+    CVY_TRY(reference_run(&s->reference, src_copy, dst_copy, scratch));
+    for (int i = 0; i < ndst; i++)
+        if (dst[i])
+            CVY_TRY(cvy_space_copy(s->space, CVY_LANE_COMPUTE, dst[i], dst_copy[i], span_bytes(&s->reference.dst[i])));
     return CVY_OK;
 }
 
@@ -64,8 +141,7 @@ static cvy_status reference_create(const cvy_plan_opts *opts, const cvy_lowered 
 static cvy_status reorder_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     (void)scratch;
-    cvy_reorder_run(state, src[0], dst[0]);
-    return CVY_OK;
+    return cvy_reorder_run(state, src[0], dst[0]);
 }
 
 cvy_status cvy_barrier_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -91,7 +167,7 @@ cvy_status cvy_noop_run(void *state, void *const *src, void *const *dst, void *s
 
 enum { ADDED_AT_ONCE = 1 << 15 }; /* elements that one thread adds at a time */
 
-static void add_range(const struct cvy_adding *a, const void *part, void *sum, int64_t first, int64_t end)
+static void add_range(const struct cvy_filling *a, const void *part, void *sum, int64_t first, int64_t end)
 {
     const double *y = part;
     const float *x = part;
@@ -109,9 +185,11 @@ static void add_range(const struct cvy_adding *a, const void *part, void *sum, i
  * must be the same on any number of ranks. */
 cvy_status cvy_accumulate_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const struct cvy_adding *a = state;
+    const struct cvy_filling *a = state;
     const int64_t npieces = (a->elems + ADDED_AT_ONCE - 1) / ADDED_AT_ONCE;
     (void)scratch;
+    if (!cvy_space_is_host(a->space))
+        return a->space->backend->add(a->space->state, CVY_LANE_COMPUTE, a->dtype, a->elems, dst[0], src[0]);
     if (a->threads <= 1 || npieces < 2) {
         add_range(a, src[0], dst[0], 0, a->elems);
         return CVY_OK;
@@ -124,9 +202,9 @@ cvy_status cvy_accumulate_run(void *state, void *const *src, void *const *dst, v
 
 cvy_status cvy_zero_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
+    const struct cvy_filling *f = state;
     (void)src, (void)scratch;
-    memset(dst[0], 0, (size_t)(uintptr_t)state);
-    return CVY_OK;
+    return cvy_space_zero(f->space, CVY_LANE_COMPUTE, dst[0], f->bytes);
 }
 
 /* ---- the state of a call ---- */
@@ -141,10 +219,11 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_lowered *u, cvy_c
         return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s (%s)", call->node->name, call->kernel->name);
     }
     case CVY_CALL_REFERENCE: return reference_create(opts, u, call, &call->state);
+    case CVY_CALL_STAGED: return staged_create(opts, u, call, &call->state);
     case CVY_CALL_REORDER: {
         const cvy_instance *from = &u->instance[call->src[0]], *to = &u->instance[call->dst[0]];
         cvy_reorder *reorder = NULL;
-        CVY_TRY(cvy_reorder_create(&from->value->shape, &(cvy_memory_format){from->dtype, from->layout},
+        CVY_TRY(cvy_reorder_create(opts->space, &from->value->shape, &(cvy_memory_format){from->dtype, from->layout},
                                    &(cvy_memory_format){to->dtype, to->layout}, opts->threads, &reorder));
         call->state = reorder;
         return CVY_OK;
@@ -156,6 +235,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_lowered *u, cvy_c
 void cvy_call_release(cvy_call *call)
 {
     cvy_reorder *reorder = call->state;
+    struct staged *staged = call->state;
     if (!call->state)
         return;
     switch (call->kind) {
@@ -165,6 +245,7 @@ void cvy_call_release(cvy_call *call)
         break;
     case CVY_CALL_REORDER: cvy_reorder_destroy(&reorder); break;
     case CVY_CALL_REFERENCE: cvy_mem_free(&call->state); break;
+    case CVY_CALL_STAGED: staged_destroy(&staged); break;
     default: break;
     }
     call->state = NULL;
@@ -175,6 +256,7 @@ cvy_run_fn cvy_call_run(const cvy_call *call)
     switch (call->kind) {
     case CVY_CALL_KERNEL: return call->kernel->run;
     case CVY_CALL_REFERENCE: return reference_run;
+    case CVY_CALL_STAGED: return staged_run;
     case CVY_CALL_REORDER: return reorder_run;
     default: return NULL;
     }

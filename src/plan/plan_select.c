@@ -157,8 +157,11 @@ static cvy_status fill_ask(cvy_lowered *u, const cvy_node *node, const cvy_plan_
 {
     memset(ask, 0, sizeof *ask);
     ask->node = node;
+    ask->space = opts->space;
     ask->threads = opts->threads;
     ask->deterministic = opts->deterministic;
+    ask->tf32 = opts->tf32;
+    ask->compiles = opts->compiles;
     for (int i = 0; i < node->nsrc; i++) {
         CVY_TRY(current_layout(u, node->src[i], &ask->src[i], &ask->src_free[i]));
         ask->src_dtype[i] = node->src[i]->dtype;
@@ -199,17 +202,18 @@ static cvy_status ask_kernel(cvy_lowered *u, int signature, const cvy_kernel_def
     return CVY_OK;
 }
 
-/* Takes the picked kernel if it makes an offer; else the first one by preference that does; else the operator's plain
- * kernel. */
+/* Takes the picked kernel if it makes an offer (a run that was begun on another device has kernels for that one); else
+ * the first one by preference that does; else the operator's plain kernel. */
 static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick,
                          int *signature_out, cvy_offer **out)
 {
     cvy_kernel_ask ask;
     CVY_TRY(fill_ask(u, node, opts, &ask));
     CVY_TRY(cvy_offers_signature(u->offers, node, signature_out));
-    if (pick)
+    const int fits = pick && (pick == &cvy_kernel_plain || cvy_kernel_fits(pick, opts->space));
+    if (fits)
         CVY_TRY(ask_kernel(u, *signature_out, pick, &ask, out));
-    if (pick && (*out)->status == CVY_OK)
+    if (fits && (*out)->status == CVY_OK)
         return CVY_OK;
     for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(node->op->name, k, &opts->kernels)) != NULL;) {
         CVY_TRY(ask_kernel(u, *signature_out, k, &ask, out));
@@ -252,7 +256,11 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
                                 ask.src_dtype[i] == node->src[i]->dtype ? &ask.src[i] : &ask.src_canonical[i],
                                 node->phase, &src[i]));
     cvy_call *call = NULL;
-    CVY_TRY(new_call(u, kernel ? CVY_CALL_KERNEL : CVY_CALL_REFERENCE, node, node->phase, &call));
+    CVY_TRY(new_call(u,
+                     kernel                           ? CVY_CALL_KERNEL
+                     : cvy_space_is_host(opts->space) ? CVY_CALL_REFERENCE
+                                                      : CVY_CALL_STAGED,
+                     node, node->phase, &call));
     const int me = u->ncall - 1;
     call->kernel = kernel;
     call->ask = ask;

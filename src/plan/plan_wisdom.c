@@ -43,13 +43,17 @@ static uint64_t kernel_set(void)
     return cvy_hash_end(&h);
 }
 
-static cvy_status describe_machine(char **out)
+static cvy_status describe_machine(const cvy_space *space, char **out)
 {
-    char cpu[128], library[96];
+    char cpu[128], library[96], device[320] = "";
+    cvy_device about;
     cvy_machine_cpu(cpu, sizeof cpu);
-    cvy_kernel_libraries_about(library, sizeof library);
-    return cvy_mem_printf(out, "%s; %s; convoy %s, %s, %s, kernels %08x", cpu, library, CVY_VERSION, CVY_BUILD_TYPE,
-                          CVY_BUILD_COMPILER, (unsigned)(kernel_set() & 0xffffffff));
+    cvy_kernel_libraries_about(space, library, sizeof library);
+    cvy_space_about(space, &about);
+    if (!cvy_space_is_host(space))
+        snprintf(device, sizeof device, "%s %s, %s; ", space->backend->name, about.name, about.driver);
+    return cvy_mem_printf(out, "%s%s; %s; convoy %s, %s, %s, kernels %08x", device, cpu, library, CVY_VERSION,
+                          CVY_BUILD_TYPE, CVY_BUILD_COMPILER, (unsigned)(kernel_set() & 0xffffffff));
 }
 
 /* Each machine and build has its own file name, because several may share a home folder. */
@@ -176,9 +180,9 @@ static cvy_status load(cvy_wisdom *w)
     return status;
 }
 
-static cvy_status open_wisdom(const char *where, cvy_wisdom *w)
+static cvy_status open_wisdom(const char *where, const cvy_space *space, cvy_wisdom *w)
 {
-    CVY_TRY(describe_machine(&w->machine));
+    CVY_TRY(describe_machine(space, &w->machine));
     CVY_TRY(find_path(where, w->machine, &w->path));
     if (!w->path || !cvy_file_exists(w->path))
         return CVY_OK;
@@ -189,11 +193,11 @@ static cvy_status open_wisdom(const char *where, cvy_wisdom *w)
     return cvy_mem_printf(&w->warning, "wisdom is not used, and kernels will be measured again: %s", cvy_error_text());
 }
 
-cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out)
+cvy_status cvy_wisdom_open(const char *where, const cvy_space *space, cvy_wisdom **out)
 {
     cvy_wisdom *w = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    const cvy_status status = open_wisdom(where, w);
+    const cvy_status status = open_wisdom(where, space, w);
     if (status != CVY_OK)
         cvy_wisdom_close(&w);
     else

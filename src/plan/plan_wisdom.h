@@ -27,8 +27,9 @@ struct cvy_wisdom {
 
 /* where: a file, or "off" for none. If it is NULL, the environment variable CONVOY_WISDOM says so; if that is not set,
  * it is a file for this machine and build in $XDG_CACHE_HOME/convoy or ~/.cache/convoy. A file that is damaged or of
- * another machine is ignored with a warning, and replaced at the next save; only a lack of memory is an error. */
-cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out);
+ * another machine is ignored with a warning, and replaced at the next save; only a lack of memory is an error. space:
+ * where the kernels run; a device and its driver are a machine of their own. NULL: the host. */
+cvy_status cvy_wisdom_open(const char *where, const cvy_space *space, cvy_wisdom **out);
 /* The time in ms; CVY_MS_UNKNOWN: there is none. */
 double cvy_wisdom_find(const cvy_wisdom *w, const char *key);
 /* The same for a call, cvy_call_is_timed(). */

@@ -34,6 +34,13 @@ static cvy_status set_clock(cvy_program *p)
     return CVY_OK;
 }
 
+static cvy_status check_rounding(const cvy_program_opts *o)
+{
+    CVY_CHECK(!o->tf32 || !o->precise, CVY_E_CONFIG,
+              "opts.tf32 rounds factors to TF32, which opts.precise excludes: set one of them");
+    return CVY_OK;
+}
+
 /* Uses again what an earlier plan has chosen. */
 static void take_choices(cvy_program *p, const cvy_tree *plan)
 {
@@ -41,6 +48,20 @@ static void take_choices(cvy_program *p, const cvy_tree *plan)
     p->kernel.choices = is_map ? cvy_tree_get(plan, "choices") : NULL;
     p->reduce.saved = is_map ? cvy_tree_get(plan, "sums") : NULL;
     p->pipeline.saved = is_map ? cvy_tree_get(plan, "pipeline") : NULL;
+}
+
+/* The device on which a plan was made; "host" if it says none; NULL: the text is no whole plan. */
+static const char *device_of(const cvy_tree *plan)
+{
+    const cvy_tree *machine = plan->kind == CVY_TREE_MAP ? cvy_tree_get(plan, "machine") : NULL;
+    const cvy_tree *device = machine && machine->kind == CVY_TREE_MAP ? cvy_tree_get(machine, "device") : NULL;
+    return !machine ? NULL : device && device->text ? device->text : "host";
+}
+
+/* Kernels of the host cannot run on a device, and the other way; all drivers have the same kernels. */
+static int fits_here(const cvy_program *p, const char *device)
+{
+    return !device || (strcmp(device, "host") == 0) == cvy_space_is_host(&p->context->space);
 }
 
 static cvy_status read_choices(cvy_program *p)
@@ -52,6 +73,11 @@ static cvy_status read_choices(cvy_program *p)
     take_choices(p, tree);
     CVY_CHECK(p->kernel.choices && p->kernel.choices->kind == CVY_TREE_MAP, CVY_E_FORMAT,
               "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
+    CVY_CHECK(
+        fits_here(p, device_of(tree)), CVY_E_CONFIG,
+        "%s: the plan was made on %s, and this run computes on %s, which has other kernels: leave the file out, or "
+        "give its device",
+        p->opts.plan_file, device_of(tree), p->context->device);
     return CVY_OK;
 }
 
@@ -62,6 +88,13 @@ cvy_status cvy_program_take_plan(cvy_program *p, const char *name, const char *t
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, name, text, strlen(text), &tree));
     take_choices(p, tree);
+    if (!fits_here(p, device_of(tree))) {
+        p->kernel.choices = NULL;
+        cvy_log(
+            p->context, CVY_LOG_WARN,
+            "%s was made on %s, and this run computes on %s: kernels are chosen anew, so results differ by rounding",
+            name, device_of(tree), p->context->device);
+    }
     return CVY_OK;
 }
 
@@ -109,11 +142,13 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     CVY_TRY(CVY_OPTS_READ(cvy_program_opts, opts, &p->opts));
     CVY_TRY(cvy_program_opts_check(&p->opts));
     CVY_TRY(turn_overlap_off(p));
-    const cvy_status kernels =
-        cvy_kernels_parse(p->opts.kernels ? p->opts.kernels : p->context->space.backend->kernels, &p->kernel.allowed);
+    cvy_status kernels = cvy_kernels_parse(p->opts.kernels, &p->kernel.allowed);
+    if (kernels == CVY_OK)
+        kernels = cvy_kernels_tie(&p->kernel.allowed, &p->context->space);
     if (kernels != CVY_OK)
         return cvy_error_prefix(kernels, "kernels");
     p->kernel.by_clock = p->kernel.allowed.by_clock;
+    CVY_TRY(check_rounding(&p->opts));
     CVY_TRY(set_clock(p));
     p->kernel.planning = (cvy_planning)cvy_program_word_index("planning", p->opts.planning);
     const int64_t group = p->opts.batch_norm_group;
@@ -121,9 +156,11 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     CVY_TRY(cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress));
     CVY_TRY(cvy_program_open_pipeline(p));
     CVY_TRY(cvy_program_open_update(p));
-    CVY_CHECK(cvy_space_is_host(&p->context->space) || p->update.def->any_space, CVY_E_UNSUPPORTED,
-              "the host cannot read tensors of the backend %s, and update mode %s needs that; take update mode sync",
-              p->context->space.backend->name, p->update.def->name);
+    CVY_CHECK(
+        cvy_space_is_host(&p->context->space) || p->update.def->any_space, CVY_E_UNSUPPORTED,
+        "opts.update_mode: %s exchanges weights in the host's memory, and those of %s are on the device: take sync, "
+        "zero1, delayed or local, or device: host",
+        p->update.def->name, p->context->device);
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->kernel.offers));
     return cvy_vars_create(&p->vars);
@@ -136,6 +173,7 @@ cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts
     cvy_program *p = NULL;
     CVY_TRY(cvy_handle_alloc(CVY_HANDLE_PROGRAM, sizeof *p, &p));
     p->context = context;
+    context->nprograms++;
     cvy_status status = cvy_pool_create(&p->pool);
     if (status == CVY_OK)
         status = set_up(p, opts);
@@ -185,7 +223,9 @@ void cvy_program_destroy(cvy_program **program)
             comm->node_memory->unshare(p->grid.data, p->memory.arena);
         cvy_space_free(&p->context->space, &p->memory.arena, p->memory.arena_bytes);
     }
+    cvy_nccl_close(&p->reduce.nccl);
     cvy_program_close_pipeline(p);
+    p->context->nprograms--;
     cvy_pool_destroy(&p->pool);
     cvy_handle_free(program);
 }

@@ -25,10 +25,10 @@ static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
 }
 
 /* Whether other ranks keep this optimiser state, all of it or all but a part. Its memory stays virtual too, until it is
- * written, or rank 0 reads or writes a checkpoint. */
+ * written, or rank 0 reads or writes a checkpoint. A device has no virtual memory. */
 static int is_left_to_others(const cvy_program *p, const cvy_variable *v)
 {
-    return v->role == CVY_ROLE_STATE && p->update.shape.state_elsewhere;
+    return v->role == CVY_ROLE_STATE && p->update.shape.state_elsewhere && cvy_space_is_host(&p->context->space);
 }
 
 /* With the kernel clock, all variables are in one mapping that is never touched: a thousand simulated ranks would
@@ -220,6 +220,7 @@ static cvy_status allocate(cvy_program *p)
         CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
     CVY_TRY(cvy_comm_agree(comm, cvy_program_allocate_variables(p)));
     CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
+    cvy_program_note_sums(p);
     if (p->update.def->plan.connect)
         CVY_TRY(p->update.def->plan.connect(p));
     return p->kernel.by_clock ? CVY_OK : cvy_program_initialise(p);

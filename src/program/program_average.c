@@ -13,7 +13,7 @@
 #include "program/program_impl.h"
 #include "program/program_update.h"
 
-enum { GRAIN = 1 << 16 }; /* bytes for a thread */
+enum { GRAIN = 1 << 16, PIECE = 4 << 20 }; /* bytes: for a thread; that are kept aside at a time on a device */
 
 /* Some modes have a state of the optimiser on one rank only, or other weights on each rank until they meet. */
 cvy_status cvy_program_check_average(const cvy_program *p, const cvy_optimise_opts *optimise)
@@ -46,21 +46,51 @@ static void exchange(int64_t first, int64_t end, void *arg)
     }
 }
 
+/* The same in memory that the host cannot read. Copies in one lane follow each other, so the host waits for none. */
+static cvy_status exchange_on_device(const cvy_space *space, char *a, char *b, size_t bytes, char *aside)
+{
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        const size_t n = CVY_MIN(bytes - at, PIECE);
+        CVY_TRY(cvy_space_copy(space, CVY_LANE_COMPUTE, aside, a + at, n));
+        CVY_TRY(cvy_space_copy(space, CVY_LANE_COMPUTE, a + at, b + at, n));
+        CVY_TRY(cvy_space_copy(space, CVY_LANE_COMPUTE, b + at, aside, n));
+    }
+    return CVY_OK;
+}
+
+static cvy_status exchange_variable(const cvy_program *p, cvy_variable *v, char *aside)
+{
+    char *data[] = {v->data, v->average->data};
+    if (aside)
+        CVY_TRY(exchange_on_device(v->space, data[0], data[1], v->bytes, aside));
+    else if (!p->memory.node_shared || !v->is_borrowed || p->grid.data->node_rank == 0)
+        cvy_parallel_for(p->context->threads, (int64_t)v->bytes, GRAIN, exchange, data);
+    v->written++;
+    v->average->written++;
+    return CVY_OK;
+}
+
+static cvy_status exchange_all(const cvy_program *p, char *aside)
+{
+    for (int i = 0; i < p->vars->count; i++)
+        if (p->vars->at[i]->average && !p->vars->at[i]->elsewhere)
+            CVY_TRY(exchange_variable(p, p->vars->at[i], aside));
+    return aside ? cvy_space_sync(&p->context->space) : CVY_OK;
+}
+
 cvy_status cvy_program_exchange_averages(cvy_program *p)
 {
     cvy_comm *comm = p->grid.data;
+    const cvy_space *space = &p->context->space;
+    char *aside = NULL;
     if (!cvy_vars_have_averages(p->vars))
         return CVY_OK;
     CVY_TRY(comm->ops->barrier(comm)); /* of weights that ranks share, no other rank is reading or writing now */
-    for (int i = 0; i < p->vars->count; i++) {
-        cvy_variable *v = p->vars->at[i];
-        if (!v->average || v->elsewhere)
-            continue;
-        char *data[] = {v->data, v->average->data};
-        if (!p->memory.node_shared || !v->is_borrowed || comm->node_rank == 0)
-            cvy_parallel_for(p->context->threads, (int64_t)v->bytes, GRAIN, exchange, data);
-        v->written++;
-        v->average->written++;
-    }
+    cvy_status status = cvy_space_is_host(space) ? CVY_OK : cvy_space_alloc_host(space, PIECE, &aside);
+    if (status == CVY_OK)
+        status = exchange_all(p, aside);
+    if (aside)
+        cvy_space_free_host(space, &aside, PIECE);
+    CVY_TRY(status);
     return comm->ops->barrier(comm);
 }

@@ -21,6 +21,7 @@
 #include "base/base_round.h"
 #include "base/machine/base_machine.h"
 #include "plan/plan_offers.h"
+#include "plan/plan_timer.h"
 #include "program/program_execute.h"
 #include "program/program_impl.h"
 
@@ -105,12 +106,12 @@ static cvy_status make_plan(struct comparison *c, int which)
 
 static int is_possible(const struct comparison *c)
 {
-    const double left = (double)cvy_mem_left(), limit = (double)c->p->opts.memory_limit,
+    const double left = (double)cvy_space_left(&c->p->context->space), limit = (double)c->p->opts.memory_limit,
                  need = (double)c->arena_bytes + (double)c->variable_bytes;
     for (int i = 0; i < c->graph->vars->count; i++)
         if (c->graph->vars->at[i]->data)
             return 0;
-    return cvy_space_is_host(&c->p->context->space) && (left < 0 || need < left) && (limit <= 0 || need <= limit);
+    return (left < 0 || need < left) && (limit <= 0 || need <= limit);
 }
 
 /* The variables have memory only while the pointers of a plan are resolved. */
@@ -132,26 +133,27 @@ static cvy_status bind(struct comparison *c, int which)
     return status;
 }
 
-static cvy_status run_once(cvy_plan *plan, double *ms_out)
+static cvy_status run_once(cvy_stopwatch *watch, cvy_plan *plan, double *ms_out)
 {
-    const double begin = cvy_clock_s();
+    CVY_TRY(cvy_stopwatch_start(watch));
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(cvy_plan_run(plan, i));
-    *ms_out = 1e3 * (cvy_clock_s() - begin);
+    CVY_TRY(cvy_stopwatch_stop(watch, ms_out));
+    *ms_out *= 1e3;
     return CVY_OK;
 }
 
-static cvy_status run_rounds(struct comparison *c)
+static cvy_status run_rounds(struct comparison *c, cvy_stopwatch *watch)
 {
     double ms = 0;
     for (int k = 0; k < PLANS; k++) {
-        CVY_TRY(run_once(c->plan[k], &ms));
+        CVY_TRY(run_once(watch, c->plan[k], &ms));
         c->ms[k] = (double)INFINITY;
     }
     const double begin = cvy_clock_s();
     for (int round = 0; round < ROUNDS_MIN || (round < ROUNDS && cvy_clock_s() - begin < enough_s); round++)
         for (int k = 0; k < PLANS; k++) {
-            CVY_TRY(run_once(c->plan[k], &ms));
+            CVY_TRY(run_once(watch, c->plan[k], &ms));
             c->ms[k] = CVY_MIN(c->ms[k], ms);
         }
     return CVY_OK;
@@ -187,7 +189,11 @@ static cvy_status time_plans(struct comparison *c)
     CVY_TRY(cvy_space_alloc(space, CVY_MAX(c->variable_bytes, 64), 0, &c->variables));
     for (int k = 0; k < PLANS; k++)
         CVY_TRY(bind(c, k));
-    return run_rounds(c);
+    cvy_stopwatch watch;
+    CVY_TRY(cvy_stopwatch_open(space, &watch));
+    const cvy_status status = run_rounds(c, &watch);
+    cvy_stopwatch_close(&watch);
+    return status;
 }
 
 /* A step that cannot be timed here, for want of memory or because a kernel refuses zeros, leaves the choice as it is.

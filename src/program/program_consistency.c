@@ -157,7 +157,7 @@ static cvy_status differ(int line, const char *here, const char *there)
 {
     char library[80];
     CVY_CHECK(line > 0, CVY_E_DISAGREE, "this is libconvoy %s, but that of rank 0 is %s", here, there);
-    cvy_kernel_libraries_about(library, sizeof library);
+    cvy_kernel_libraries_about(NULL, library, sizeof library);
     return cvy_error_set(
         CVY_E_DISAGREE,
         "this rank's plan has %s where rank 0's has %s: all ranks need the same model and options, "

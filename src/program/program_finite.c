@@ -12,7 +12,9 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "backend/gpu/gpu.h"
 #include "graph/graph_op.h"
+#include "plan/plan_call.h"
 #include "program/program_guard.h"
 #include "program/program_impl.h"
 
@@ -83,13 +85,19 @@ static int span_is_bad(const cvy_plan *plan, struct span *span, int64_t elems)
     return atomic_load_explicit(&span->bad, memory_order_relaxed);
 }
 
-static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void *data)
+/* The part of a gradient of which this rank has the sum. */
+static cvy_part part_of(const cvy_plan *plan, const cvy_buffer *b)
 {
     const cvy_dtype dtype = b->value->dtype;
     const int in_parts = plan->head.is_partitioned && b->bucket >= 0 && dtype == CVY_DTYPE_F32 &&
                          (!plan->opts.zero1 || plan->buckets->bucket[b->bucket].has_gradients);
-    const cvy_part part =
-        in_parts ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
+    return in_parts ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
+}
+
+static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void *data)
+{
+    const cvy_dtype dtype = b->value->dtype;
+    const cvy_part part = part_of(plan, b);
     struct span span = {.data = (const char *)data + (size_t)part.first * cvy_dtype_bytes(dtype), .dtype = dtype};
     if (dtype == CVY_DTYPE_F32 && is_outer(b->value))
         return row_is_bad(plan, b, data, part);
@@ -97,40 +105,95 @@ static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void
 }
 
 /* Whether x (source `i`) or dy is bad of a layer whose gradient is not stored. Both live until the update. */
-static cvy_status check_factor(const cvy_plan *plan, const cvy_instr *instr, int i, int *bad_out)
+static int factor_is_bad(const cvy_plan *plan, const cvy_instr *instr, int i)
 {
     const cvy_dtype dtype = plan->lowered[instr->micro]->instance[instr->call->src[i]].dtype;
-    const size_t bytes = plan->buffer[instr->src_buffer[i]].bytes;
-    void *const at = instr->src[i], *data = NULL;
-    CVY_TRY(cvy_space_map(plan->opts.space, at, bytes, &data));
-    struct span span = {.data = data, .dtype = dtype};
-    *bad_out |= span_is_bad(plan, &span, (int64_t)(bytes / cvy_dtype_bytes(dtype)));
-    return cvy_space_unmap(plan->opts.space, at, bytes, 0, data);
+    struct span span = {.data = instr->src[i], .dtype = dtype};
+    return span_is_bad(plan, &span, (int64_t)(plan->buffer[instr->src_buffer[i]].bytes / cvy_dtype_bytes(dtype)));
 }
 
-cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
+static int is_gradient(const cvy_plan *plan, int i)
 {
-    *finite_out = 1;
+    const cvy_buffer *b = &plan->buffer[i];
+    return b->region == CVY_REGION_STEP && b->root == i && b->data && b->value &&
+           b->value->kind == CVY_VALUE_ACCUMULATOR && b->value->variable;
+}
+
+/* ---- on a device: losses and all gradients are read there. No update computes its gradient itself ---- */
+
+static cvy_status make_finite(const cvy_program_task *s, cvy_plan *plan)
+{
+    cvy_gpu_range *range = NULL;
+    int n = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *range * ((size_t)plan->nbuffer + (size_t)s->nloss + 1), &range));
     for (int i = 0; i < plan->nbuffer; i++) {
         const cvy_buffer *b = &plan->buffer[i];
-        if (b->region != CVY_REGION_STEP || b->root != i || !b->data || !b->value ||
-            b->value->kind != CVY_VALUE_ACCUMULATOR || !b->value->variable)
+        if (!is_gradient(plan, i))
             continue;
-        void *data = NULL;
-        CVY_TRY(cvy_space_map(plan->opts.space, b->data, b->bytes, &data));
-        const int bad = gradient_is_bad(plan, b, data);
-        CVY_TRY(cvy_space_unmap(plan->opts.space, b->data, b->bytes, 0, data));
-        if (bad) {
-            *finite_out = 0;
-            return CVY_OK;
-        }
+        const cvy_part part = part_of(plan, b);
+        range[n++] = (cvy_gpu_range){(char *)b->data + (size_t)part.first * cvy_dtype_bytes(b->value->dtype),
+                                     part.end - part.first, b->value->dtype};
     }
+    for (int i = 0; i < s->nloss; i++) {
+        const cvy_buffer *b = cvy_plan_step_buffer(plan, s->loss[i].value);
+        if (b)
+            range[n++] = (cvy_gpu_range){b->data, 1, CVY_DTYPE_F64};
+    }
+    const cvy_status status = cvy_gpu_finite_create(plan->opts.space, range, n, &plan->finite);
+    cvy_mem_free(&range);
+    return status;
+}
+
+static cvy_region region_of(const cvy_plan *plan, int buffer)
+{
+    while (plan->buffer[buffer].root != buffer)
+        buffer = plan->buffer[buffer].root;
+    return plan->buffer[buffer].region;
+}
+
+/* Whether an instruction changes nothing that outlives the step while updates are held. All reductions are complete.
+ * A shadow copy that is made of a weight may be made in any case. */
+static int can_hold(const cvy_plan *plan, const cvy_instr *instr)
+{
+    const cvy_kernel_def *kernel = cvy_call_kernel(instr->call);
+    const int only_waits = cvy_instr_exchanges(instr) && cvy_instr_starts_bucket(instr) < 0 && !plan->head.barrier;
+    int can = (only_waits || !cvy_instr_is_comm(instr)) && !cvy_call_is_staged(instr->call);
+    for (int i = 0; i < instr->ndst && can && !(kernel && kernel->can_hold); i++) {
+        const int b = instr->dst_buffer[i];
+        const cvy_region region = b >= 0 ? region_of(plan, b) : CVY_REGION_ARENA;
+        can = region == CVY_REGION_SHADOW ? cvy_call_reorders(instr->call) : region != CVY_REGION_VARIABLE;
+    }
+    return can;
+}
+
+cvy_status cvy_make_check(const cvy_program_task *s)
+{
+    cvy_plan *plan = s->plan;
+    CVY_TRY(make_finite(s, plan));
+    plan->update.can_hold = 1;
+    for (int i = plan->update.first; i < plan->ninstr; i++)
+        plan->update.can_hold = plan->update.can_hold && can_hold(plan, &plan->instr[i]);
+    return CVY_OK;
+}
+
+static cvy_status check_on_device(cvy_plan *plan, int *finite_out)
+{
+    CVY_TRY(cvy_gpu_finite_start(plan->finite));
+    return cvy_gpu_finite_end(plan->finite, finite_out);
+}
+
+cvy_status cvy_gradients_finite(cvy_plan *plan, int *finite_out)
+{
+    *finite_out = 1;
+    if (!cvy_space_is_host(plan->opts.space))
+        return check_on_device(plan, finite_out);
+    for (int i = 0; i < plan->nbuffer && *finite_out; i++)
+        *finite_out = !is_gradient(plan, i) || !gradient_is_bad(plan, &plan->buffer[i], plan->buffer[i].data);
     for (int i = 0, bad = 0; i < plan->ninstr && *finite_out; i++) {
         const cvy_node *node = plan->instr[i].call ? plan->instr[i].call->node : NULL;
         const unsigned factors = node && node->op->factors ? node->op->factors(node) : 0;
         for (int s = 0; factors >> s; s++)
-            if (factors >> s & 1)
-                CVY_TRY(check_factor(plan, &plan->instr[i], s, &bad));
+            bad |= factors >> s & 1 && factor_is_bad(plan, &plan->instr[i], s);
         *finite_out = !bad;
     }
     return CVY_OK;

@@ -8,6 +8,10 @@
  * The second run executes the same instructions with the same inputs and random numbers, sends no gradients, and checks
  * everything that each instruction writes. A step without such numbers pays nothing for it.
  *
+ * A device decides by itself where it can (decides_on_device()). Then the host puts the check and the update into its
+ * lane without waiting, and the kernels of the update change nothing if the check has found something (gpu_finite.c).
+ * The host waits for the check, not for the update, and only when it has prepared the next step.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
@@ -16,6 +20,8 @@
 
 #include "program/program_guard.h"
 
+#include "backend/gpu/gpu.h"
+#include "plan/plan_call.h"
 #include "program/program_impl.h"
 
 enum { ROWS = 4 }; /* samples named in the message */
@@ -87,7 +93,9 @@ static int check_feeds(const cvy_program *p, cvy_plan *plan, struct finding *f)
         const cvy_plan_feed *feed = &plan->feeds.feed[i];
         const int64_t elems =
             feed->row_bytes ? plan->rows * (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)) : 0;
-        if (feed->per_step || !elems || !find_bad(f, feed->data, feed->dtype, elems, plan->rows, 0, p->sample))
+        if (feed->per_step || !elems ||
+            !check_memory(plan->opts.space, f, cvy_plan_feed_tensor(plan, feed->data), feed->dtype, elems, plan->rows,
+                          0, p->sample))
             continue;
         f->at = -1;
         snprintf(f->what, sizeof f->what, "the input %s", feed->name);
@@ -244,20 +252,74 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
     return CVY_OK;
 }
 
-cvy_status cvy_guard_update(cvy_program *p, cvy_program_task *s)
+/* Forward, backward and all reductions. */
+static cvy_status make_gradients(cvy_program *p, cvy_program_task *s)
 {
-    int finite = 0;
+    s->time = (cvy_step_time){0};
+    s->run.begin_s = cvy_clock_s();
     CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update.first, &s->time));
     CVY_TRY(wait_for_sums(p, s));
+    return cvy_space_is_host(s->plan->opts.space) || s->plan->finite || p->kernel.by_clock ? CVY_OK : cvy_make_check(s);
+}
+
+static cvy_status check(cvy_program *p, cvy_program_task *s)
+{
+    int finite = 0;
     s->lost = losses_are_finite(p, s) ? "a gradient" : "the loss";
     if (losses_are_finite(p, s))
         CVY_TRY(gradients_are_finite(p, s, &finite));
     return finite ? CVY_OK : explain(p, s->plan);
 }
 
-cvy_status cvy_guarded_step(cvy_program *p, cvy_program_task *s)
+cvy_status cvy_guard_update(cvy_program *p, cvy_program_task *s)
 {
-    s->time = (cvy_step_time){0};
-    CVY_TRY(cvy_guard_update(p, s));
+    CVY_TRY(make_gradients(p, s));
+    return check(p, s);
+}
+
+/* ---- a step whose update the device decides on ---- */
+
+/* The host decides if ranks have the sums of different gradients, and if not all of the update can be held. */
+static int decides_on_device(const cvy_program *p, const cvy_program_task *s)
+{
+    return s->plan->update.can_hold && !s->plan->head.is_partitioned && !cvy_grid_is_used(&p->grid) &&
+           !p->kernel.by_clock;
+}
+
+/* The mark of the check is put after the copies of the losses, and before the update. */
+static cvy_status queue_update(cvy_program_task *s)
+{
+    for (int i = 0; i < s->nloss; i++)
+        CVY_TRY(cvy_plan_fetch(s->plan, s->loss[i].value));
+    CVY_TRY(cvy_gpu_finite_start(s->plan->finite));
+    CVY_TRY(cvy_plan_run_part(s->plan, s->plan->update.first, s->plan->ninstr, &s->time));
+    s->run.is_checking = 1;
+    return CVY_OK;
+}
+
+int cvy_guarded_is_done(const cvy_program_task *s)
+{
+    return !s->run.is_checking || cvy_gpu_finite_is_done(s->plan->finite);
+}
+
+cvy_status cvy_guarded_end(cvy_program *p, cvy_program_task *s)
+{
+    int finite = 1;
+    if (!s->run.is_checking)
+        return CVY_OK;
+    s->run.is_checking = 0;
+    CVY_TRY(cvy_gpu_finite_end(s->plan->finite, &finite));
+    s->time.total = cvy_clock_s() - s->run.begin_s;
+    s->lost = losses_are_finite(p, s) ? "a gradient" : "the loss";
+    return finite ? CVY_OK : explain(p, s->plan);
+}
+
+cvy_status cvy_guarded_step(cvy_program *p, cvy_program_task *s, double lr)
+{
+    (void)lr;
+    CVY_TRY(make_gradients(p, s));
+    if (decides_on_device(p, s))
+        return queue_update(s);
+    CVY_TRY(check(p, s));
     return cvy_plan_run_part(s->plan, s->plan->update.first, s->plan->ninstr, &s->time);
 }

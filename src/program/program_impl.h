@@ -63,6 +63,10 @@ typedef struct cvy_program_reduce {
     cvy_allreduce_opts opts;
     cvy_comm_cost cost;    /* of a reduction; zeros if it was not needed */
     const cvy_tree *saved; /* the algorithms and cost of an earlier plan; NULL: none */
+    int nccl_version;      /* of the NCCL that all ranks have, 22809 is 2.28.9; 0: it was not asked for */
+    char why_staged[480];  /* why the host exchanges copies of a device's tensors; "": it does not */
+    int by_choice;         /* the job says so, or the device has no such library */
+    cvy_nccl *nccl;        /* of the data axis, if its cost was measured */
 } cvy_program_reduce;
 
 /* What all tasks share of the memory of tensors (program_allocate.c), and its limit (program_memory.c). */
@@ -159,7 +163,10 @@ cvy_status cvy_program_allocate_variables(const cvy_program *program);
  * plans all tasks. Collective. CVY_E_MEMORY: no plan fits; the message says how much is needed and what batch would
  * fit. */
 cvy_status cvy_program_fit_limit(cvy_program *program, cvy_status (*plan)(cvy_program *));
-/* CVY_E_MEMORY: the program needs more than the free memory of this node. The message says the same. */
+/* A fault of one rank that the others do not know of goes to opts.fatal of the context; returns it. */
+cvy_status cvy_program_report_fault(const cvy_program *program, cvy_status status);
+/* CVY_E_MEMORY: the program needs more than the free memory of this node, or of its device. The message says the same.
+ */
 cvy_status cvy_program_check_memory(const cvy_program *program);
 /* Returns CVY_E_DISAGREE, with the first difference, if the options or tasks of the ranks are not the same.
  * Collective. */

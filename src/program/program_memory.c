@@ -38,7 +38,7 @@ static struct need needed(const cvy_program *p)
         n.fixed += p->vars->at[i]->elsewhere ? 0 : (double)cvy_variable_bytes(p->vars->at[i]) / shards;
     }
     for (int i = 0; i < p->ntask; i++)
-        n.by_batch += (double)p->task[i]->plan->feeds.bytes;
+        n.by_batch += (double)cvy_plan_feed_bytes(p->task[i]->plan);
     return n;
 }
 
@@ -48,6 +48,15 @@ int64_t cvy_program_need(const cvy_program *p)
         return 0;
     const struct need n = needed(p);
     return (int64_t)(n.fixed + n.by_batch);
+}
+
+static int64_t largest_scratch(const cvy_plan *plan)
+{
+    size_t largest = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (!plan->buffer[i].value)
+            largest = CVY_MAX(largest, plan->buffer[i].bytes);
+    return (int64_t)largest;
 }
 
 cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int ntask)
@@ -60,9 +69,11 @@ cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int
         by_role[v->role] += v->elsewhere ? 0 : (int64_t)(cvy_variable_bytes(v) - cvy_variable_shadow_bytes(v));
     }
     for (int i = 0; i < p->ntask; i++)
-        use.feeds += (int64_t)p->task[i]->plan->feeds.bytes;
+        use.feeds += (int64_t)cvy_plan_feed_bytes(p->task[i]->plan);
     for (int k = 0; k < ntask; k++)
         use.head = CVY_MAX(use.head, (int64_t)cvy_plan_head_bytes(p->task[task[k]]->plan));
+    for (int k = 0; k < ntask; k++)
+        use.workspace = CVY_MAX(use.workspace, largest_scratch(p->task[task[k]]->plan));
     use.weights = by_role[CVY_ROLE_WEIGHT];
     use.statistics = by_role[CVY_ROLE_STATISTIC];
     use.states = by_role[CVY_ROLE_STATE] / parts;
@@ -71,21 +82,13 @@ cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int
     return use;
 }
 
-static double largest_scratch(const cvy_plan *plan)
-{
-    size_t largest = 0;
-    for (int i = 0; i < plan->nbuffer; i++)
-        if (!plan->buffer[i].value)
-            largest = CVY_MAX(largest, plan->buffer[i].bytes);
-    return (double)largest;
-}
-
 /* Writes advice for a rank that has only `room` bytes. */
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
     /* Scratch memory is the same for a smaller batch, unless it is large: then it shrinks, too. Padding shrinks less
      * than the batch, so the estimate leaves a margin. */
-    const double scratch = CVY_MIN(largest_scratch(largest_step(p)->plan), CVY_MIN(n.by_batch, room - n.fixed) / 4);
+    const double scratch =
+        CVY_MIN((double)largest_scratch(largest_step(p)->plan), CVY_MIN(n.by_batch, room - n.fixed) / 4);
     const int64_t fits =
         (int64_t)((double)largest_step(p)->batch * (room - n.fixed - scratch) / (n.by_batch - scratch) * 0.95);
     if (p->update.shape.shards) {
@@ -189,9 +192,43 @@ cvy_status cvy_program_fit_limit(cvy_program *p, plan_fn plan)
     return check_limit(p);
 }
 
+/* Bytes as in "1.50 GiB" or "820 KiB". */
+static cvy_label bytes_text(double bytes)
+{
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int i = 0;
+    for (; bytes >= 1000 && i + 1 < CVY_COUNT(unit); i++)
+        bytes /= 1024;
+    return cvy_labelf(i == 0 || bytes >= 100 ? "%.0f %s" : "%.2f %s", bytes, unit[i]);
+}
+
+/* What a device has left may be unknown: then all of its memory is taken for free. */
+static cvy_status check_device(const cvy_program *p)
+{
+    const double ranks = CVY_MAX(p->context->device_ranks, 1);
+    const struct need n = needed(p);
+    const double all = ranks * (n.fixed + n.by_batch);
+    cvy_device device;
+    char advice[96];
+    cvy_space_about(&p->context->space, &device);
+    const double left = (double)(device.bytes_left >= 0 ? device.bytes_left : device.bytes);
+    if (left < 0 || all <= left)
+        return CVY_OK;
+    advise(p, n, left / ranks, advice, sizeof advice);
+    return cvy_error_set(CVY_E_MEMORY,
+                         "%s with a batch of %lld needs %s on %s, %s (%s for weights and gradients, %s for "
+                         "activations%s), but %s are free there: %s",
+                         largest_step(p)->model->name, (long long)largest_step(p)->batch, bytes_text(all).text,
+                         p->context->device, device.name, bytes_text(ranks * n.fixed).text,
+                         bytes_text(ranks * n.by_batch).text, ranks > 1 ? "; of all ranks that compute on it" : "",
+                         bytes_text(left).text, advice);
+}
+
 cvy_status cvy_program_check_memory(const cvy_program *p)
 {
     char source[256];
+    if (!cvy_space_is_host(&p->context->space))
+        return check_device(p);
     const double left = (double)cvy_mem_left_by(source, sizeof source), ranks = (double)p->context->comm->node_nranks;
     const struct need n = needed(p);
     const double all = ranks * (n.fixed + n.by_batch);

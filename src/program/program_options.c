@@ -68,12 +68,18 @@ const cvy_program_option cvy_program_option_table[] = {
 
     {OPTION("plan", "passes_off", NAMES, passes_off, "", "all", "", "list of optimising passes to turn off, or all"),
      .check = cvy_passes_check},
-    {OPTION("plan", "kernels", STRING, kernels, "auto", "", "",
-            "which kernels may be used: auto (all), direct (all except Winograd), native (convoy's own), onednn "
-            "(oneDNN's), both in order of preference (onednn, native), or reference (the operators' own, which also "
-            "run what the chosen ones cannot); clock (for `convoy bench`): a step only waits for the measured times of "
-            "its kernels"),
+    {OPTION(
+         "plan", "kernels", STRING, kernels, "auto", "", "",
+         "which kernels may be used: auto (all), direct (all except Winograd), native (convoy's own), onednn "
+         "(oneDNN's), both in order of preference (onednn, native), gpu (convoy's own on a device), cudnn (NVIDIA's on "
+         "a device of CUDA), or reference (the operators' own, which also "
+         "run what the chosen ones cannot); clock (for `convoy bench`): a step only waits for the measured times of "
+         "its kernels"),
      .check = check_kernels},
+    {OPTION(
+        "plan", "tf32", INT, tf32, "false", "true=1 false=0", "",
+        "on a device of CUDA, cuDNN may round f32 factors to TF32 and multiply them on tensor cores; sums stay f32; "
+        "not with train.precise")},
     {OPTION("plan", "clock_scale", REAL, clock_scale, "1", ">0", "", "with kernels: clock, a factor on all times"),
      .may_differ = 1},
     {OPTION("plan", "clock_noise", REAL, clock_noise, "0", "0.. <1", "",

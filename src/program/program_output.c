@@ -10,6 +10,7 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/number/base_exact.h"
+#include "context/context_device.h"
 #include "program/program_impl.h"
 
 /* ---- outputs: each micro-batch has its own ---- */
@@ -97,6 +98,8 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
               layer);
     gather(s, i);
     const void *data = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+    if (!data && s->plan->rows > 0 && v->producer && !cvy_space_is_host(&p->context->space)) /* copied in vain */
+        return cvy_device_explain(p->context, cvy_error_prefix(CVY_E_INTERNAL, "the output %s cannot be read", layer));
     CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
               "output '%s' is an input of the step: no layer computes it", layer);
     *data_out = data;
@@ -148,14 +151,18 @@ cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, do
     const cvy_program_task *s = cvy_program_find_task(p, task);
     const int nparts = s ? cvy_program_loss_parts(s) : 0;
     double sum = 0;
-    int found = 0;
-    for (int i = 0; s && i < s->nloss; i++)
+    int found = 0, is_named = 0;
+    for (int i = 0; s && i < s->nloss; i++) {
+        is_named |= strcmp(s->loss[i].name, loss) == 0;
         for (int m = 0; m < nparts && strcmp(s->loss[i].name, loss) == 0; m++) {
             const double *value =
                 s->training && p->update.def->loss ? p->update.def->loss(p, s, i) : cvy_program_loss_part(s, i, m);
             found |= value != NULL;
             sum += value ? *value : 0;
         }
+    }
+    if (is_named && !found && !cvy_space_is_host(&p->context->space)) /* it was copied from the device in vain */
+        return cvy_error_prefix(CVY_E_INTERNAL, "the loss %s cannot be read", loss);
     CVY_CHECK(found, CVY_E_ARGUMENT, "step %d has no loss '%s'", task, loss);
     *value_out = p->kernel.by_clock ? (double)NAN : sum;
     return CVY_OK;
@@ -174,7 +181,7 @@ const char *cvy_program_loss_name(const cvy_program *p, int task, int loss)
 cvy_status cvy_program_losses(const cvy_program *p, int task, double *value_out)
 {
     for (int i = 0; i < p->task[task]->nloss; i++)
-        CVY_TRY(cvy_program_loss(p, task, p->task[task]->loss[i].name, &value_out[i]));
+        CVY_TRY(cvy_program_report_fault(p, cvy_program_loss(p, task, p->task[task]->loss[i].name, &value_out[i])));
     return CVY_OK;
 }
 

@@ -22,13 +22,6 @@ cvy_status cvy_program_open_pipeline(cvy_program *p)
     CVY_TRY(cvy_grid_arrange(p->context->comm, length, &p->grid));
     p->pipeline.nchunks = p->grid.nstages == 1 ? 1 : (int)CVY_MAX(p->opts.interleave, 1);
     p->pipeline.nstages = p->grid.nstages * p->pipeline.nchunks;
-    if (!cvy_grid_is_used(&p->grid))
-        return CVY_OK;
-    CVY_CHECK(cvy_space_is_host(&p->context->space), CVY_E_UNSUPPORTED,
-              "opts.pipeline, tensor and spatial: ranks exchange values in the host's memory, and those of the backend "
-              "%s are "
-              "elsewhere",
-              p->context->space.backend->name);
     return CVY_OK;
 }
 

@@ -205,7 +205,9 @@ static cvy_plan_opts plan_opts(cvy_program *p)
                            .clock = p->kernel.by_clock ? &p->kernel.clock : NULL,
                            .blocking = p->opts.reduce_blocking,
                            .reduce = p->reduce.opts,
-                           .deterministic = p->update.shape.shards > 0};
+                           .deterministic = p->update.shape.shards > 0,
+                           .tf32 = p->opts.tf32 != 0,
+                           .compiles = p->kernel.planning != CVY_PLANNING_ESTIMATE};
 }
 
 static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
@@ -219,6 +221,7 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
         opts.deferred = shape->deferred;
         opts.zero1 = shape->halves;
         opts.sets = shape->gradient_sets;
+        opts.feeds_ahead = p->update.def->end && !cvy_space_is_host(&p->context->space) && !p->kernel.by_clock;
     }
     return opts;
 }

@@ -15,7 +15,7 @@
 
 static void add_machine(const cvy_program *p, cvy_json *json)
 {
-    char cpu[128], number[24];
+    char cpu[128], number[24], exchanges[700];
     const struct {
         const char *key;
         int value;
@@ -29,6 +29,15 @@ static void add_machine(const cvy_program *p, cvy_json *json)
     for (int i = 0; i < CVY_COUNT(counts); i++) {
         snprintf(number, sizeof number, "%d", counts[i].value);
         cvy_json_string(json, counts[i].key, number);
+    }
+    if (!cvy_space_is_host(&p->context->space)) {
+        cvy_device device;
+        cvy_space_about(&p->context->space, &device);
+        cvy_json_string(json, "device", p->context->device);
+        cvy_json_string(json, "device name", device.name);
+        cvy_json_string(json, "driver", device.driver);
+        if (cvy_program_say_exchanges(p, exchanges, sizeof exchanges))
+            cvy_json_string(json, "tensors are exchanged", exchanges);
     }
     cvy_json_close(json, '}');
 }

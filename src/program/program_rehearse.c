@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/machine/base_clock.h"
-#include "base/machine/base_machine.h"
 #include "base/machine/base_team.h"
+#include "plan/plan_timer.h"
 #include "program/program_execute.h"
 #include "program/program_impl.h"
 
@@ -26,13 +26,10 @@ static int by_value(const void *a, const void *b)
 
 static cvy_status run_round(cvy_plan *plan, double *seconds)
 {
-    double before = cvy_clock_s();
-    for (int i = 0; i < plan->ninstr; i++) {
-        CVY_TRY(cvy_plan_run(plan, i));
-        const double now = cvy_clock_s();
-        seconds[i] = now - before;
-        before = now;
-    }
+    cvy_step_time time = {0};
+    CVY_TRY(cvy_plan_run_part(plan, 0, plan->ninstr, &time));
+    for (int i = 0; i < plan->ninstr; i++)
+        seconds[i] = plan->times.end_s[i] - plan->times.end_s[i - 1];
     return CVY_OK;
 }
 
@@ -62,6 +59,7 @@ static cvy_status rehearse(cvy_program *p, cvy_program_task *s)
     CVY_TRY(cvy_space_alloc(&p->context->space, p->memory.arena_bytes, 0, &p->memory.arena));
     CVY_TRY(cvy_program_allocate_variables(p));
     CVY_TRY(cvy_plan_bind(plan, (char *)p->memory.arena + cvy_program_arena_offset(p, s)));
+    CVY_TRY(cvy_plan_time_instructions(plan));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->times.rehearsed_s));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1) * ROUNDS, &round));
     const cvy_status status = take_medians(plan, round);
@@ -73,7 +71,7 @@ static cvy_status rehearse(cvy_program *p, cvy_program_task *s)
 
 cvy_status cvy_program_rehearse(cvy_program *p, int task)
 {
-    const double left = (double)cvy_mem_left();
+    const double left = (double)cvy_space_left(&p->context->space);
     CVY_CHECK(p->context->comm->pretended && !p->memory.arena, CVY_E_INTERNAL,
               "a program can be rehearsed once, and only if its other ranks do not exist");
     CVY_CHECK(left < 0 || (double)cvy_program_need(p) < left, CVY_NOT_APPLICABLE,

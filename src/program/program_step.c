@@ -9,6 +9,8 @@
 #include "base/base_entry.h"
 #include "base/base_handle.h"
 #include "base/machine/base_team.h"
+#include "context/context_device.h"
+#include "program/program_guard.h"
 #include "program/program_impl.h"
 
 cvy_program_task *cvy_program_find_task(const cvy_program *p, int task)
@@ -87,8 +89,9 @@ void cvy_program_set_updates(cvy_program *p, int task, int64_t updates)
 }
 
 /* A step cannot be undone in the middle, and the other ranks are waiting, so the fault is reported as fatal. */
-static cvy_status report_fault(const cvy_program *p, cvy_status status)
+cvy_status cvy_program_report_fault(const cvy_program *p, cvy_status status)
 {
+    status = cvy_device_explain(p->context, status);
     if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) { /* all ranks know of CVY_E_NUMERIC */
         CVY_CALLBACK();
         p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
@@ -100,16 +103,15 @@ static void count_step(const cvy_program *p, cvy_program_task *s)
 {
     const int steps = p->update.def->meets_in;
     s->count++;
+    cvy_program_note_records(p, s);
     if (s->training && steps > 0 && s->count >= steps) {
         cvy_comm_met(p->context->comm);
         p->context->comm->met_step -= steps - 1;
     }
 }
 
-cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
+cvy_status cvy_program_step_begin(cvy_program *p, int task, double learning_rate)
 {
-    CVY_ENTRY();
-    CVY_TRY(CVY_LIVE(PROGRAM, p));
     cvy_program_task *s = cvy_program_find_task(p, task);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
     CVY_CHECK(!s->training || isfinite(learning_rate), CVY_E_ARGUMENT, "a learning rate of %g in step %d",
@@ -126,14 +128,50 @@ cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
         CVY_TRY(cvy_program_flush(p));
     cvy_team before;
     p->context->comm->step = s->count + 1;
-    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
+    CVY_TRY(cvy_program_report_fault(p, cvy_team_enter(p->context->threads, &before)));
     const cvy_status status = s->training       ? update->step(p, s, learning_rate)
                               : update->forward ? update->forward(p, s)
                                                 : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(&before);
+    return cvy_program_report_fault(p, status);
+}
+
+cvy_status cvy_program_step_end(cvy_program *p, int task)
+{
+    cvy_program_task *s = p->task[task];
+    cvy_status status = CVY_OK;
+    if (s->training && p->update.def->end && !cvy_space_is_host(&p->context->space)) {
+        cvy_team before;
+        CVY_TRY(cvy_program_report_fault(p, cvy_team_enter(p->context->threads, &before)));
+        status = p->update.def->end(p, s);
+        cvy_team_leave(&before);
+    }
     if (status == CVY_OK)
         count_step(p, s);
-    return report_fault(p, status);
+    return cvy_program_report_fault(p, status);
+}
+
+int cvy_program_step_is_done(const cvy_program *p, int task)
+{
+    return cvy_guarded_is_done(p->task[task]);
+}
+
+cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
+{
+    CVY_ENTRY();
+    CVY_TRY(CVY_LIVE(PROGRAM, p));
+    CVY_TRY(cvy_program_step_begin(p, task, learning_rate));
+    return cvy_program_step_end(p, task);
+}
+
+int cvy_program_can_send(const cvy_program *p, int task)
+{
+    return p->task[task]->plan->feeds.ahead_bytes > 0;
+}
+
+cvy_status cvy_program_send_feeds(cvy_program *p, int task)
+{
+    return cvy_program_report_fault(p, cvy_plan_send_feeds(p->task[task]->plan));
 }
 
 cvy_status cvy_program_flush(cvy_program *p)
@@ -143,8 +181,8 @@ cvy_status cvy_program_flush(cvy_program *p)
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context, p));
     cvy_team before;
-    CVY_TRY(report_fault(p, cvy_team_enter(p->context->threads, &before)));
+    CVY_TRY(cvy_program_report_fault(p, cvy_team_enter(p->context->threads, &before)));
     const cvy_status status = p->update.def->flush ? p->update.def->flush(p) : CVY_OK;
     cvy_team_leave(&before);
-    return report_fault(p, status);
+    return cvy_program_report_fault(p, status);
 }

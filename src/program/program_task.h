@@ -53,6 +53,12 @@ typedef struct cvy_task_price {
     int ncall, nunknown;
 } cvy_task_price;
 
+/* A guarded step (program_guard.c). */
+typedef struct cvy_task_run {
+    double begin_s;  /* clock at its start */
+    int is_checking; /* the device decides on its update, and the host has not asked yet */
+} cvy_task_run;
+
 struct cvy_program_task {
     int training;
     const cvy_model *model;
@@ -73,7 +79,8 @@ struct cvy_program_task {
     uint64_t shares; /* of CVY_TASKS_MAX: bit j is set if task j works on the same optimiser state; its own bit too */
     cvy_task_feeds feed;
     cvy_step_time time; /* of the latest run */
-    int has_padding;    /* 1: only the first `samples` of this rank's rows are samples (cvy_program_set_rows) */
+    cvy_task_run run;
+    int has_padding; /* 1: only the first `samples` of this rank's rows are samples (cvy_program_set_rows) */
     int64_t samples;
     const char *lost; /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     cvy_task_price price;
@@ -90,6 +97,9 @@ cvy_batch cvy_program_share(const cvy_program *program, const cvy_program_task *
 size_t cvy_program_arena_offset(const cvy_program *program, const cvy_program_task *task);
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
+/* ---- program_record.c ---- */
+/* For a call after each step: says once what of it is recorded. */
+void cvy_program_note_records(const cvy_program *program, const cvy_program_task *task);
 /* ---- program_step.c ---- */
 /* The task of this number, if it is planned; otherwise NULL. */
 cvy_program_task *cvy_program_find_task(const cvy_program *program, int task);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "op/comm/op_message.h"
+#include "plan/plan_call.h"
 
 enum { THREAD_KERNELS, THREAD_COMM, THREAD_PASSES, NTHREADS };
 
@@ -42,11 +43,15 @@ static void name_lanes(const cvy_plan *plan, cvy_json *json)
     static const char *const names[NTHREADS] = {"kernels", "communication", "micro-batches"};
     static const int order[NTHREADS] = {1, 2, 0};
     const cvy_grid *grid = plan->opts.grid;
-    char name[64];
+    const int on_device = !cvy_space_is_host(plan->opts.space);
+    cvy_device device;
+    char name[224];
+    cvy_space_about(plan->opts.space, &device);
     if (has_stages(plan))
-        snprintf(name, sizeof name, "stage %d, rank %d", grid->stage + 1, cvy_plan_rank(plan));
+        snprintf(name, sizeof name, "stage %d, rank %d%s%s", grid->stage + 1, cvy_plan_rank(plan),
+                 on_device ? " on " : "", device.name);
     else
-        snprintf(name, sizeof name, "rank %d", cvy_plan_rank(plan));
+        snprintf(name, sizeof name, "rank %d%s%s", cvy_plan_rank(plan), on_device ? " on " : "", device.name);
     add_meta(plan, "process_name", -1, name, 0, json);
     add_meta(plan, "process_sort_index", -1, NULL,
              has_stages(plan) ? grid->stage * grid->ndata + grid->data_rank : cvy_plan_rank(plan), json);
@@ -106,7 +111,8 @@ static void add_instr(const cvy_plan *plan, int i, double base_s, cvy_json *json
                is_comm ? THREAD_COMM : THREAD_KERNELS, json);
     cvy_json_real(json, "dur", (end_s[i] - end_s[i - 1]) * 1e6);
     cvy_json_open(json, "args", '{');
-    cvy_json_string(json, "kernel", instr->call && instr->call->kernel ? instr->call->kernel->name : "");
+    const cvy_kernel_def *kernel = instr->call ? instr->call->kernel : NULL;
+    cvy_json_string(json, "kernel", cvy_call_is_staged(instr->call) ? "staged: the host" : kernel ? kernel->name : "");
     cvy_json_int(json, "micro_batch", instr->micro);
     if (is_comm)
         cvy_json_string(json, "axis", cvy_comm_axis_text(instr->axis));

@@ -158,7 +158,7 @@ static cvy_status measure_unfused(cvy_program *p, const cvy_plan_opts *opts, cvy
 static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_task_graph_fn make)
 {
     if (!p->kernel.wisdom)
-        CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
+        CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->context->space, &p->kernel.wisdom));
     if (p->kernel.wisdom->warning)
         cvy_log(p->context, CVY_LOG_WARN, "%s", p->kernel.wisdom->warning);
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
@@ -228,7 +228,7 @@ static cvy_status pack_times(const cvy_wisdom *w, cvy_text *out)
 static cvy_status unpack_times(cvy_program *p, const char *text, size_t bytes)
 {
     cvy_wisdom_close(&p->kernel.wisdom);
-    CVY_TRY(cvy_wisdom_open("off", &p->kernel.wisdom));
+    CVY_TRY(cvy_wisdom_open("off", &p->context->space, &p->kernel.wisdom));
     for (const char *at = text; at < text + bytes;) {
         const char *key = at, *ms = key + strlen(key) + 1;
         CVY_TRY(cvy_wisdom_add(p->kernel.wisdom, key, strtod(ms, NULL)));

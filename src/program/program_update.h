@@ -145,6 +145,8 @@ typedef struct cvy_update_def {
 
     /* -- running -- */
     cvy_status (*step)(cvy_program *p, cvy_program_task *task, double lr); /* runs a training task */
+    /* What is left of that step when the host has prepared the next one: it waits for the losses. NULL: nothing is. */
+    cvy_status (*end)(cvy_program *p, cvy_program_task *task);
     cvy_status (*forward)(cvy_program *p, cvy_program_task *task); /* runs another task; NULL: the plan is executed */
     /* The loss over all ranks. NULL: the plan's loss is used. */
     const double *(*loss)(const cvy_program *p, const cvy_program_task *task, int loss);

@@ -102,6 +102,6 @@ int64_t cvy_program_bytes(const cvy_program *p)
     for (int i = 0; i < p->vars->count; i++)
         bytes += (int64_t)p->vars->at[i]->bytes;
     for (int i = 0; i < p->ntask; i++)
-        bytes += p->task[i]->plan ? (int64_t)p->task[i]->plan->feeds.bytes : 0;
+        bytes += p->task[i]->plan ? (int64_t)cvy_plan_feed_bytes(p->task[i]->plan) : 0;
     return bytes;
 }

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "plan/plan_timer.h"
 #include "program/program_impl.h"
 
 /* ---- a program ---- */
@@ -115,6 +116,16 @@ const cvy_variable *cvy_program_next_trained(const cvy_program *p, int task, int
             return node->src[0]->variable;
     }
     return NULL;
+}
+
+cvy_status cvy_program_time_instructions(const cvy_program *p)
+{
+    for (int i = 0; i < p->ntask; i++) {
+        CVY_TRY(cvy_plan_time_instructions(p->task[i]->plan));
+        if (p->task[i]->alternate)
+            CVY_TRY(cvy_plan_time_instructions(p->task[i]->alternate));
+    }
+    return CVY_OK;
 }
 
 const cvy_step_time *cvy_program_time(const cvy_program *p, int task)

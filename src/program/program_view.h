@@ -79,6 +79,8 @@ const cvy_variable *cvy_program_next_trained(const cvy_program *program, int tas
 
 /* ---- what a step has left: program_view.c, program_output.c ---- */
 
+/* Asks for the time of each instruction, plan->times.end_s, from now on. On the host they are always there. */
+cvy_status cvy_program_time_instructions(const cvy_program *program);
 /* The times of the latest step of the task. */
 const cvy_step_time *cvy_program_time(const cvy_program *program, int task);
 /* After CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient". */
@@ -142,11 +144,19 @@ typedef struct cvy_memory_use { /* bytes on this rank, of a program that is plan
     int64_t arena, head;        /* activations and gradients of a step; the part of them that is gradients and losses */
     int64_t weights, statistics, states, feeds; /* states: of the optimiser, this rank's part */
     int state_parts;                            /* ranks that have a part of them; 1: each rank has all */
-    int64_t total;
-    const cvy_recomputed *recomputed; /* in backward, to stay within the limit; NULL: nothing was needed */
+    int64_t total, workspace;                   /* workspace: of the kernel that needs most; a part of the arena */
+    const cvy_recomputed *recomputed;           /* in backward, to stay within the limit; NULL: nothing was needed */
 } cvy_memory_use;
 /* task: [ntask], those that a step takes one after the other. */
 cvy_memory_use cvy_program_memory_use(const cvy_program *program, const int *task, int ntask);
+/* Adds the operators of these tasks that the host computes on copies of tensors of a device, as in "my_op, resize".
+ * Returns the number of their calls; *all_out: that of all calls that run operators. */
+int cvy_program_name_staged(const cvy_program *program, const int *task, int ntask, cvy_text *out, int *all_out);
+/* Into how many recordings the steps of these tasks would go (plan_record.h), with how many of all their instructions;
+ * 0: the space has none. */
+int cvy_program_count_records(const cvy_program *program, const int *task, int ntask, int *instr_out, int *all_out);
+/* Names them in a warning, and kernels of the device that do not compile. Does nothing on the host. */
+cvy_status cvy_program_warn_of_host(const cvy_program *program, const int *task, int ntask);
 /* Takes memory for a task of a program whose other ranks do not exist, and times each of its instructions: afterwards
  * plan->times.rehearsed_s. CVY_NOT_APPLICABLE: there is not enough memory. */
 cvy_status cvy_program_rehearse(cvy_program *program, int task);
@@ -167,7 +177,18 @@ void cvy_program_describe_grid(const cvy_program *program, int task, cvy_text *o
  * counts forward and backward only. */
 double cvy_program_bubble(const cvy_program *program, int task);
 
-/* ---- running ---- */
+/* ---- running: program_step.c ---- */
+
+/* cvy_program_step() in two parts. Between them a device may compute, and the host fills the feeds of the next step:
+ * when step_begin() returns, those of this step have been taken. Losses and outputs can be read after step_end(). The
+ * second part is called if and only if the first one has succeeded. is_done: whether step_end() would not wait. */
+cvy_status cvy_program_step_begin(cvy_program *program, int task, double learning_rate);
+int cvy_program_step_is_done(const cvy_program *program, int task);
+cvy_status cvy_program_step_end(cvy_program *program, int task);
+/* Between the two parts of a step: sends the rows that have been filled for the next step of this task to the device,
+ * while it computes. They must stay as they are until that step begins. can_send: whether the task has memory there. */
+int cvy_program_can_send(const cvy_program *program, int task);
+cvy_status cvy_program_send_feeds(cvy_program *program, int task);
 
 /* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
  * not known. */

@@ -12,6 +12,12 @@
  *
  * All ranks connect and start the buckets in the same order.
  *
+ * If the host cannot read the memory, NCCL exchanges it where it can (comm_nccl.h). cvy_bucket_set_wait() then returns
+ * when computation on the device waits for it. Otherwise the host exchanges page-locked copies (backend_stage.h). A
+ * bucket is copied out when it is started, its exchange begins when the copy is there, and it is copied back when the
+ * exchange has ended. The host waits for none of the copies. cvy_bucket_set_wait() returns when the copy back is on its
+ * way, and computation on the device waits for it.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef CVY_REDUCE_BUCKET_H
@@ -19,8 +25,9 @@
 
 #include <stdatomic.h>
 
-#include "backend/backend.h"
+#include "backend/backend_stage.h"
 #include "comm/comm_grid.h"
+#include "comm/nccl/comm_nccl.h"
 
 typedef enum {
     CVY_BUCKET_ALLREDUCE, /* all ranks get all sums */
@@ -37,14 +44,20 @@ typedef struct cvy_bucket {
     unsigned over;     /* the axes of the grid over which it is exchanged besides the data axis; 0: by the set's comm */
     void *data;        /* valid after connect, like all fields below */
     void *host;        /* the memory that is exchanged: data, or a copy if the host cannot read data */
-    cvy_part part;     /* for PART: elements whose sums this rank gets */
+    cvy_stage stage;   /* of that copy */
+    cvy_part part;     /* for PART: elements whose sums this rank gets. For GATHER: those that it has, if it was set
+                          before connect; else all */
     cvy_comm *comm;    /* over which it is exchanged */
     cvy_request *request;
-    cvy_comm *then_over;   /* with axes_in_turn: over which it is exchanged after that */
-    cvy_request *then;     /* NULL: it is not */
-    int in_second;         /* `then` is under way */
-    int active;            /* started, and not known to be done */
-    double start_s, end_s; /* of the latest exchange: when it started, and when it was first known to be done */
+    cvy_nccl *nccl;         /* of comm, if it was asked */
+    cvy_nccl_exchange *sum; /* by which it is exchanged in place of the request; NULL: it is not */
+    cvy_comm *then_over;    /* with axes_in_turn: over which it is exchanged after that */
+    cvy_request *then;      /* NULL: it is not */
+    int in_second;          /* `then` is under way */
+    int active;             /* started, and not known to be done */
+    int is_out;             /* its exchange has begun; before that its copy may be on its way to the host */
+    int is_returning;       /* its copy is on its way back, and the device does not wait for it yet */
+    double start_s, end_s;  /* of the latest exchange: when it started, and when it was first known to be done */
 } cvy_bucket;
 
 /* Replaces the requests of a set. */
@@ -61,8 +74,10 @@ typedef struct cvy_bucket_set {
                                then along these. So the order of additions is that of the data axis in both */
     const cvy_space *space; /* where the memory is, set before connect; NULL: the host's memory */
     void *memory;           /* set by connect */
-    char *copies;           /* copies of the buckets in the host's memory; NULL: none are needed */
+    char *copies;           /* page-locked copies of the buckets; NULL: none are needed */
     size_t copies_bytes;
+    int *leaving; /* with copies: buckets whose exchange has not begun, in the order in which they were started */
+    int nleaving;
     cvy_bucket *bucket;
     int n, nactive;
     const cvy_exchange *exchange; /* set before connect; NULL: requests are used */
@@ -78,6 +93,10 @@ cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket);
 /* Makes progress on all exchanges that have been started, also on those of the set `concurrent`. MPI libraries without
  * a progress thread need such calls, and so do our own reductions. */
 cvy_status cvy_bucket_set_progress(cvy_bucket_set *set);
+/* Begins the exchanges of all buckets that were started: it waits until their copies are in the host's memory. Other
+ * collectives over the same ranks come after it, because the order of exchanges must be the same on all ranks. What was
+ * copied back is there for all that is computed from now on. Without copies it does nothing. */
+cvy_status cvy_bucket_set_settle(cvy_bucket_set *set);
 /* Wait until one bucket is done, or all are. Meanwhile they make progress on all exchanges, because another rank may
  * need this rank's part. */
 cvy_status cvy_bucket_set_wait(cvy_bucket_set *set, int bucket);

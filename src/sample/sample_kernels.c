@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base_hash.h"
+#include "kernel/kernel_library.h"
 
 enum { GUARD_BYTES = 256 };
 
@@ -18,7 +19,13 @@ struct memory {
     char *whole;
     void *data;
     size_t bytes;
+    char *there; /* the same on a device; NULL: the kernel works on `whole` itself */
 };
+
+static size_t whole_bytes(const struct memory *m)
+{
+    return m->bytes + 2 * GUARD_BYTES + 64;
+}
 
 static cvy_status memory_open(struct memory *m, size_t bytes, int fill)
 {
@@ -30,10 +37,32 @@ static cvy_status memory_open(struct memory *m, size_t bytes, int fill)
     return CVY_OK;
 }
 
+/* Puts the memory onto the device, where the kernel shall work on it. */
+static cvy_status memory_push(const cvy_space *space, struct memory *m)
+{
+    if (cvy_space_is_host(space) || !m->whole)
+        return CVY_OK;
+    CVY_TRY(cvy_space_alloc(space, whole_bytes(m), 0, &m->there));
+    return cvy_space_write(space, m->there, m->whole, whole_bytes(m));
+}
+
+static cvy_status memory_pull(const cvy_space *space, const struct memory *m)
+{
+    return m->there ? cvy_space_read(space, m->whole, m->there, whole_bytes(m)) : CVY_OK;
+}
+
+/* The address that the kernel gets for an address in this memory. */
+static void *memory_at(const struct memory *m, void *data)
+{
+    return m->there && data ? m->there + ((char *)data - m->whole) : data;
+}
+
 /* Frees the memory and returns whether the guard zones are unchanged. */
-static int memory_close(struct memory *m)
+static int memory_close(const cvy_space *space, struct memory *m)
 {
     int whole = 1;
+    if (m->there)
+        cvy_space_free(space, &m->there, whole_bytes(m));
     for (int i = 0; m->whole && i < GUARD_BYTES; i++)
         whole &= m->whole[i] == (char)0xa5 && m->whole[GUARD_BYTES + m->bytes + (size_t)i] == (char)0xa5;
     cvy_mem_free(&m->whole);
@@ -110,8 +139,13 @@ static cvy_status check_destination(const struct trial *t, int i, const void *da
     const double summands =
         (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) + (t->kernel->winograd ? 64 : 0);
     /* A bf16 result is rounded once more, or twice if a kernel keeps a part of it in f32 and the reference kernel does
-     * not. Winograd's transforms amplify the rounding before products in bf16. */
-    const double rounding = (t->kernel->bf16_products ? 16.0 : v->dtype == CVY_DTYPE_BF16 ? 2.0 : 0) / 256;
+     * not. Winograd's transforms amplify the rounding before products in bf16. TF32 cuts both factors of a product,
+     * each by at most 2^-10 of its size. */
+    const double rounding = (t->ask.tf32 && v->dtype == CVY_DTYPE_F32          ? 1.0
+                             : t->kernel->bf16_products                        ? 16.0
+                             : t->kernel->rounds || v->dtype == CVY_DTYPE_BF16 ? 2.0
+                                                                               : 0) /
+                            256;
     const double tolerance = cvy_dtype_is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     int64_t place[CVY_NDIM_MAX] = {0};
     for (int64_t k = 0; k < expected->elems; k++, next_place(&v->shape, place)) {
@@ -166,12 +200,37 @@ static cvy_status open_memory(struct trial *t, void **src, void **dst)
 /* Closes all memory and returns whether all guard zones are unchanged. */
 static int close_memory(struct trial *t)
 {
-    int whole = memory_close(&t->scratch);
+    const cvy_space *space = t->ask.space;
+    int whole = memory_close(space, &t->scratch);
     for (int i = 0; i < t->node->nsrc; i++)
-        whole &= memory_close(&t->src[i]);
+        whole &= memory_close(space, &t->src[i]);
     for (int i = 0; i < t->node->ndst; i++)
-        whole &= memory_close(&t->dst[i]);
+        whole &= memory_close(space, &t->dst[i]);
     return whole;
+}
+
+/* Runs the kernel where it works, and brings back what it has written. */
+static cvy_status run_there(struct trial *t, void *state, void *const *src, void *const *dst)
+{
+    const cvy_space *space = t->ask.space;
+    const int shared = inplace_source(t);
+    void *src_there[CVY_NODE_SRC_MAX] = {NULL}, *dst_there[CVY_NODE_DST_MAX] = {NULL};
+    for (int i = 0; i < t->node->nsrc; i++) {
+        CVY_TRY(memory_push(space, &t->src[i]));
+        src_there[i] = memory_at(&t->src[i], src[i]);
+    }
+    for (int i = 0; i < t->node->ndst; i++) {
+        CVY_TRY(memory_push(space, &t->dst[i]));
+        dst_there[i] = i == 0 && shared >= 0 ? src_there[shared] : memory_at(&t->dst[i], dst[i]);
+    }
+    CVY_TRY(memory_push(space, &t->scratch));
+    for (int again = 0; again < 1 + (shared < 0); again++)
+        CVY_TRY(t->kernel->run(state, src_there, dst_there, memory_at(&t->scratch, t->scratch.data)));
+    for (int i = 0; i < t->node->nsrc; i++)
+        CVY_TRY(memory_pull(space, &t->src[i]));
+    for (int i = 0; i < t->node->ndst; i++)
+        CVY_TRY(memory_pull(space, &t->dst[i]));
+    return memory_pull(space, &t->scratch);
 }
 
 static cvy_status run_kernel(struct trial *t, void **src, void **dst)
@@ -179,13 +238,16 @@ static cvy_status run_kernel(struct trial *t, void **src, void **dst)
     void *state = NULL;
     const int shared = inplace_source(t);
     cvy_status status = t->kernel->create ? t->kernel->create(&t->ask, &state) : CVY_OK;
-    for (int again = 0; again < 1 + (shared < 0) && status == CVY_OK; again++)
-        status = t->kernel->run(state, src, dst, t->scratch.data);
+    if (status == CVY_OK)
+        status = run_there(t, state, src, dst);
     if (status != CVY_OK)
         trial_complain(t, cvy_error_text());
     t->bits = 0;
     for (int i = 0; i < t->node->ndst; i++)
         t->bits = 31 * t->bits + (t->dst[i].whole ? cvy_hash(t->dst[i].data, t->dst[i].bytes) : 0);
+    if (shared >= 0)
+        t->bits = 31 * t->bits + cvy_hash(t->src[shared].data, t->src[shared].bytes);
+    t->report->bits = 31 * t->report->bits + t->bits;
     cvy_status checked = CVY_OK;
     for (int i = 0; i < t->node->ndst && status == CVY_OK && checked == CVY_OK && !t->bits_only; i++)
         if (dst[i])
@@ -263,7 +325,13 @@ static cvy_status make_trial(const cvy_sample_graph *b, const cvy_node *node, co
 {
     struct trial t = {.b = b, .report = report, .node = node, .kernel = kernel};
     *made_out = 0;
-    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads, .deterministic = deterministic};
+    t.ask = (cvy_kernel_ask){.kernel = kernel,
+                             .node = node,
+                             .space = report->space,
+                             .threads = variant->threads,
+                             .deterministic = deterministic,
+                             .tf32 = report->tf32,
+                             .compiles = report->compiles};
     for (int i = 0; i < node->nsrc; i++) {
         t.ask.src_dtype[i] = node->src[i]->dtype;
         t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
@@ -326,7 +394,7 @@ static cvy_status try_threads(const cvy_sample_graph *b, const cvy_node *node, c
     struct variant by = *variant;
     int made = 0;
     by.threads = 1;
-    if (kernel->thread_dependent)
+    if (kernel->thread_dependent || !cvy_space_is_host(report->space))
         return CVY_OK;
     CVY_TRY(make_trial(b, node, kernel, &by, 1, report, &one, &made));
     if (!made)
@@ -351,7 +419,9 @@ cvy_status cvy_sample_check_kernels(const cvy_sample_graph *b, const cvy_kernel_
     static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}, {4, 3, 0}, {0, 2, 0}};
     for (int n = 0; n < b->graph->nnode; n++)
         for (int k = 0; k < count; k++)
-            for (int v = 0; v < CVY_COUNT(variants) && strcmp(table[k]->op, b->graph->node[n]->op->name) == 0; v++) {
+            for (int v = 0; v < CVY_COUNT(variants) && strcmp(table[k]->op, b->graph->node[n]->op->name) == 0 &&
+                            cvy_kernel_fits(table[k], report->space);
+                 v++) {
                 if (!b->is_wide)
                     CVY_TRY(try_kernel(b, b->graph->node[n], table[k], &variants[v], report));
                 CVY_TRY(try_threads(b, b->graph->node[n], table[k], &variants[v], report));

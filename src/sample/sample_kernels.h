@@ -7,7 +7,7 @@
  * threads    a kernel in deterministic mode gives the same bits on one, two and three threads, unless it says that its
  *            result depends on the number of threads
  *
- * A tolerance is eps x number of summands x size of the values. Winograd has a wider one.
+ * A tolerance is eps x number of summands x size of the values. Winograd and TF32 have a wider one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,8 +18,12 @@
 #include "sample/sample_graph.h"
 
 typedef struct cvy_sample_report {
-    int64_t runs, checks; /* runs of kernels; destinations and bits that were compared */
-    int64_t wrong;        /* how often complain was called */
+    int64_t runs, checks;   /* runs of kernels; destinations and bits that were compared */
+    int64_t wrong;          /* how often complain was called */
+    uint64_t bits;          /* a hash of all results so far: equal runs give equal bits */
+    int tf32;               /* products may be rounded to TF32, as the ask of kernel.h says */
+    int compiles;           /* kernels that a library compiles are asked for, too */
+    const cvy_space *space; /* where the kernels work; NULL: on the host's memory. Others are left out */
     /* Called for everything that is wrong, with a sentence that names kernel, node, layouts and values. */
     void (*complain)(void *user, const cvy_sample_graph *b, const char *what);
     void *user;

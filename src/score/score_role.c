@@ -13,6 +13,6 @@ const char *cvy_scoring_role(const cvy_scoring *s)
     const cvy_tree *test = s->session.from[CVY_SOURCE_TEST];
     if (cvy_source_is_same(test, data->train))
         return CVY_ROLE_TRAINED;
-    const int chose = s->session.job->checkpoint.best || s->session.job->train.stop.patience > 0;
+    const int chose = s->session.job->checkpoint.best || s->session.job->train.stop.metric;
     return chose && data->val_share == 0 && cvy_source_is_same(test, data->val) ? CVY_ROLE_CHOSE : NULL;
 }

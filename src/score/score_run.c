@@ -72,6 +72,7 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     if (text)
         own = (cvy_job_source){.size = sizeof own, .text = text};
     s->session.ignores_libraries = !job;
+    s->session.keeps_device = 1; /* a network is often used elsewhere than it was trained */
     status = cvy_session_open_job(s->session.context, job ? job : &own, &s->session);
     cvy_mem_free(&text);
     CVY_TRY(status);

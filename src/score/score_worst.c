@@ -86,6 +86,7 @@ static cvy_status add_picture(cvy_dataset *d, int64_t sample, struct picture_tex
     cvy_picture p = {0};
     CVY_TRY(cvy_dataset_read_raw(d, sample, &t->raw));
     CVY_TRY(cvy_raw_picture(&t->raw, cvy_dataset_reader_info(d)->shape.dim[0], &t->decoded, &t->rows, &p));
+    cvy_picture_to_bytes(&p);
     CVY_TRY(reduce(t, &p));
     return cvy_score_picture_add(&t->buffers, "picture", &p, json);
 }

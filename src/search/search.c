@@ -330,7 +330,7 @@ static cvy_status open_space(struct search *s)
     s->memory_limit = s->o->memory_limit > 0 ? s->o->memory_limit : job->program.memory_limit;
     if (strcmp(job->program.planning, "estimate") != 0)
         CVY_TRY(cvy_search_measure_copy(&s->network.copy_s));
-    return cvy_wisdom_open(job->program.wisdom, &s->wisdom);
+    return cvy_wisdom_open(job->program.wisdom, &s->o->context->space, &s->wisdom);
 }
 
 cvy_status cvy_search_run(const cvy_search_opts *o, cvy_search *out)

@@ -188,6 +188,15 @@ static cvy_status load_libraries(const cvy_session *s)
     return cvy_extensions_compare(s->context->comm, x);
 }
 
+/* The job's device, until the session is closed. */
+static cvy_status take_device(cvy_session *s)
+{
+    if (s->keeps_device || !s->job->device)
+        return CVY_OK;
+    const cvy_status status = cvy_device_take(s->context, s->job->device, &s->device_before);
+    return status < 0 ? cvy_error_prefix(status, "%s", cvy_job_where(s->job, NULL, "device")) : status;
+}
+
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
@@ -202,6 +211,7 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
     warn_of_idle_keys(s);
     if (context->comm->nranks > 1)
         CVY_TRY(compare_jobs(s));
+    CVY_TRY(take_device(s));
     return s->ignores_libraries ? CVY_OK : load_libraries(s);
 }
 
@@ -209,6 +219,7 @@ void cvy_session_close(cvy_session *s)
 {
     cvy_watchdog_stop(&s->watchdog);
     cvy_program_destroy(&s->program);
+    cvy_device_return(s->context, &s->device_before);
     cvy_model_destroy(&s->model);
     cvy_dataset_destroy(&s->test);
     cvy_dataset_destroy(&s->val);

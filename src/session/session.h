@@ -10,6 +10,7 @@
 #include <convoy/job.h>
 
 #include "base/text/base_text.h"
+#include "context/context_device.h"
 #include "data/data.h"
 #include "data/data_split.h"
 #include "data/load/data_samples.h"
@@ -44,6 +45,8 @@ typedef struct cvy_session {
     cvy_watchdog *watchdog;       /* NULL: off */
     const cvy_session_like *like; /* set it before opening training data; or NULL */
     const char *kernels;          /* set it before opening: these will be used in place of plan.kernels; or NULL */
+    int keeps_device;             /* set it before opening: the context's device computes, whatever the job says */
+    cvy_device_use device_before; /* that of the context, if the job has another one */
     int ignores_libraries;        /* set it before opening: the job came with weights, so it must not run code */
     int has_weights;              /* samples have weights: those of the data, or 0 for skipped samples */
 } cvy_session;

@@ -48,7 +48,7 @@ static const cvy_tree *option(const cvy_tree *source, const char *key)
 
 int cvy_source_is_same(const cvy_tree *a, const cvy_tree *b)
 {
-    static const char *const choosing[] = {"range", "limit", "where"};
+    static const char *const choosing[] = {"range", "limit", "where", "ids"};
     if (!a || !b)
         return 0;
     if (!path_of(a) || !path_of(b))
@@ -85,7 +85,7 @@ static int find_range(const cvy_tree *source, int64_t count, int64_t *first, int
 /* Whether two sources may choose the same samples of a file. */
 static int may_share(const cvy_tree *a, const cvy_tree *b)
 {
-    static const char *const others[] = {"where", "mask", "part", "x"};
+    static const char *const others[] = {"where", "mask", "part", "x", "ids"};
     const int percent = has_percent(option(a, "range")) || has_percent(option(b, "range"));
     const int64_t count = percent ? 1000000 : (int64_t)1 << 40;
     int64_t first[2], end[2];

@@ -11,12 +11,12 @@ static cvy_status next_step(cvy_trainer *t)
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
+    int ready = 0;
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     cvy_trainer_time_iteration(t);
     if (cvy_trainer_has_request(t))
         cvy_program_async(t->session.program)->request_sync(t->session.program);
-    const int ready = cvy_loader_ready(t->data.loader);
-    cvy_status status = cvy_loader_get(t->data.loader, t->step, &rows, &waited);
+    cvy_status status = cvy_trainer_get_rows(t, &rows, &waited, &ready);
     if (status == CVY_OK)
         status = cvy_trainer_step(t, rows, waited, ready);
     if (rows)

@@ -110,7 +110,7 @@ static cvy_status count_values(const cvy_variable *v, cvy_histogram *h)
 {
     const int64_t n = cvy_shape_elems(&v->shape);
     void *plain = NULL;
-    if (!v->space && cvy_layout_is_plain(&v->layout)) {
+    if (cvy_space_is_host(v->space) && cvy_layout_is_plain(&v->layout)) {
         cvy_histogram_add(h, v->data, v->dtype, n);
         return CVY_OK;
     }

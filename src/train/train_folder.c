@@ -214,8 +214,7 @@ static cvy_status restore_stop(cvy_trainer *t)
     CVY_TRY(state_real(state, "stop_best", &t->state.stop_best));
     if (bad)
         CVY_TRY(cvy_tree_int(bad, &t->state.stop_bad_epochs));
-    t->stop_early = stop->patience > 0 && t->state.stop_bad_epochs >= stop->patience;
-    return CVY_OK;
+    return cvy_trainer_restore_stop(t);
 }
 
 /* If a run was killed after it saved a best set and before it marked the set, the mark is missing and is made now. */
@@ -259,6 +258,7 @@ cvy_status cvy_trainer_restore(cvy_trainer *t)
     CVY_TRY(cvy_checkpoint_load(&t->folder.resume, comm, cvy_program_vars(t->session.program), 1));
     cvy_program_release(t->session.program);
     t->step = t->first_step = t->save.safe_step = t->save.begun_step = t->folder.resume.step;
+    t->session.context->saved_step = t->folder.resume.step;
     CVY_TRY(cvy_comm_agree(comm, restore_sums(t)));
     return cvy_trainer_restore_pending(t);
 }
@@ -353,6 +353,7 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
 {
     char why[1024], early[CVY_EARLY_STOP_TEXT], job[CVY_RUN_PATH];
     snprintf(why, sizeof why, "%s", cvy_error_text());
+    cvy_trainer_mlperf_stop(t, 0);
     join_path(t, CVY_RUN_JOB, job);
     if (t->folder.has_begun && t->session.job && is_root(t) && !cvy_file_exists(job))
         cvy_log(t->session.context, CVY_LOG_WARN,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job/job_table.h"
+#include "kernel/kernel_library.h"
 #include "optim/optim.h"
 #include "train/trainer.h"
 
@@ -29,12 +30,24 @@ static int64_t longest_turn(const cvy_trainer *t)
     return every;
 }
 
+/* Why plan.tf32 has no effect; NULL: it has one. */
+static const char *why_no_tf32(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    cvy_kernels kernels = cvy_job_kernels(job);
+    kernels.space = &t->session.context->space;
+    return job->program.dtype != CVY_DTYPE_F32    ? "only f32 is rounded to TF32, and train.dtype is another"
+           : cvy_kernels_tf32(&kernels) == CVY_OK ? NULL
+                                                  : cvy_error_text();
+}
+
 static void say_keys(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
     const int64_t steps = t->order.last_step, epoch = t->order.steps_per_epoch, every = job->train.validate_every,
                   histograms = job->log.tensorboard ? job->log.tensorboard_histograms : 0,
                   patience = t->validation.source ? job->train.stop.patience : 0;
+    const char *no_tf32 = job->program.tf32 ? why_no_tf32(t) : NULL;
     const struct {
         int idle;
         const char *section, *key, *what;
@@ -53,6 +66,7 @@ static void say_keys(const cvy_trainer *t)
          "batch_norm", "group", NULL, 0, "the network has no layer batch_norm"},
         {longest_turn(t) >= steps && steps > 1, "train", "turns", "every", longest_turn(t),
          "it is not shorter than the training, so the turn is taken in the first step alone"},
+        {no_tf32 != NULL, "plan", "tf32", NULL, 0, no_tf32},
     };
     for (int i = 0; i < CVY_COUNT(keys); i++) {
         char value[32] = "";

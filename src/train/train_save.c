@@ -114,7 +114,7 @@ static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
                 (long long)saved->step, cvy_error_text());
         return CVY_OK;
     }
-    t->save.safe_step = saved->step;
+    t->save.safe_step = t->session.context->saved_step = saved->step;
     t->save.slowest_s = CVY_MAX(t->save.slowest_s, saved->total_s);
     t->save.done.count++;
     t->save.done.bytes = saved->bytes;

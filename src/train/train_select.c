@@ -18,7 +18,7 @@ static const char *name_of(const char *metric)
     return strncmp(metric, "val_", 4) == 0 ? metric + 4 : metric;
 }
 
-static int find_score(const cvy_scores *scores, const char *metric, cvy_score *out)
+int cvy_trainer_find_score(const cvy_scores *scores, const char *metric, cvy_score *out)
 {
     metric = name_of(metric);
     *out = cvy_scores_loss(scores);
@@ -48,7 +48,7 @@ typedef struct watched {
 static void list_watched(const cvy_job *job, watched out[NWATCHED])
 {
     out[BEST] = (watched){"checkpoint", "best", job->checkpoint.best};
-    out[STOP] = (watched){"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL};
+    out[STOP] = (watched){"train", "stop", job->train.stop.metric};
 }
 
 cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const char *key, const char *metric,
@@ -60,7 +60,7 @@ cvy_status cvy_trainer_need_score(const cvy_trainer *t, const char *where, const
     CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
     for (int k = 0; k < scores.count; k++)
         names[k + 1] = scores.at[k].name;
-    if (!find_score(&scores, metric, &score)) {
+    if (!cvy_trainer_find_score(&scores, metric, &score)) {
         char all[512] = "";
         for (int k = 0; k <= scores.count; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
@@ -128,6 +128,22 @@ static void say_not_finite(cvy_trainer *t, const watched watch[NWATCHED], const 
     }
 }
 
+static int is_stop_higher(const cvy_job *job, int is_metric_higher)
+{
+    const int mode = job->train.stop.mode;
+    return mode == CVY_STOP_AUTO ? is_metric_higher : mode == CVY_STOP_MAX;
+}
+
+/* Decides by the best score so far, and by the epochs since then, whether train.stop ends the run. */
+static void decide_stop(cvy_trainer *t, int higher)
+{
+    const struct cvy_job_stop *stop = &t->session.job->train.stop;
+    const double best = t->state.stop_best;
+    t->validation.is_reached =
+        stop->has_target && isfinite(best) && (higher ? best >= stop->target : best <= stop->target);
+    t->stop_early = t->validation.is_reached || (stop->patience > 0 && t->state.stop_bad_epochs >= stop->patience);
+}
+
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
 {
     const cvy_job *job = t->session.job;
@@ -135,21 +151,33 @@ void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
     cvy_score score;
     list_watched(job, watch);
     say_not_finite(t, watch, val);
-    if (watch[BEST].metric && find_score(val, watch[BEST].metric, &score) &&
+    if (watch[BEST].metric && cvy_trainer_find_score(val, watch[BEST].metric, &score) &&
         is_better(score.value, t->state.best, score.higher_is_better)) {
         t->state.best = score.value;
         t->best.is_new = 1;
     }
-    if (watch[STOP].metric && find_score(val, watch[STOP].metric, &score)) {
-        const int higher =
-            job->train.stop.mode == CVY_STOP_AUTO ? score.higher_is_better : job->train.stop.mode == CVY_STOP_MAX;
+    if (watch[STOP].metric && cvy_trainer_find_score(val, watch[STOP].metric, &score)) {
+        const int higher = is_stop_higher(job, score.higher_is_better);
         if (is_better(score.value, t->state.stop_best, higher)) {
             t->state.stop_best = score.value;
             t->state.stop_bad_epochs = 0;
-        } else if (++t->state.stop_bad_epochs >= job->train.stop.patience) {
-            t->stop_early = 1;
+        } else {
+            t->state.stop_bad_epochs++;
         }
+        decide_stop(t, higher);
     }
+}
+
+cvy_status cvy_trainer_restore_stop(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    int higher = 0;
+    if (!job->train.stop.metric || !t->validation.source)
+        return CVY_OK;
+    CVY_TRY(
+        cvy_trainer_need_score(t, cvy_job_where(job, "train", "stop"), "train.stop", job->train.stop.metric, &higher));
+    decide_stop(t, is_stop_higher(job, higher));
+    return CVY_OK;
 }
 
 void cvy_trainer_say_no_best(cvy_trainer *t)
@@ -169,7 +197,7 @@ void cvy_trainer_watch_diversity(cvy_trainer *t, const cvy_scores *val)
     char text[320];
     double *most = &t->validation.most_diverse;
     cvy_score score;
-    if (!find_score(val, "diversity", &score) || isnan(score.value))
+    if (!cvy_trainer_find_score(val, "diversity", &score) || isnan(score.value))
         return;
     const double value = score.value;
     if (value < 0.5 * CVY_MIN(*most, 1)) {
@@ -189,6 +217,11 @@ int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room)
     const struct cvy_job_stop *stop = &t->session.job->train.stop;
     if (!t->stop_early || t->step >= t->order.last_step)
         return 0;
+    if (t->validation.is_reached) {
+        snprintf(text, room, "stop in epoch %lld of %g: the validation %s is %.6g, and the target is %.6g (train.stop)",
+                 epoch_of(t), t->epochs, name_of(stop->metric), t->state.stop_best, stop->target);
+        return 1;
+    }
     char progress[64] = "been finite";
     if (!isnan(t->state.stop_best))
         snprintf(progress, sizeof progress, "become better than %.6g", t->state.stop_best);
@@ -213,7 +246,10 @@ void cvy_trainer_say_early_stop(cvy_trainer *t)
     cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
     cvy_json_string(&json, "metric", t->session.job->train.stop.metric);
     cvy_json_real(&json, "best", t->state.stop_best);
-    cvy_json_int(&json, "patience", t->session.job->train.stop.patience);
+    if (t->session.job->train.stop.patience > 0)
+        cvy_json_int(&json, "patience", t->session.job->train.stop.patience);
+    if (t->session.job->train.stop.has_target)
+        cvy_json_real(&json, "target", t->session.job->train.stop.target);
     cvy_json_string(&json, "text", text);
     cvy_json_close(&json, '}');
     cvy_trainer_write_line(t, &json);

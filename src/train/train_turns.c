@@ -245,6 +245,10 @@ static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *
 {
     const struct cvy_job_train *train = &t->session.job->train;
     const char *label = turn ? cvy_program_about(t->session.program, turn->full).label : NULL;
+    const char *data = cvy_space_is_host(&t->session.context->space)
+                           ? ""
+                           : "on a device a label of no class or an index of no row does this, too, and the same job "
+                             "with --device host names the sample; ";
     int has_own = 0; /* weights that another turn has spoilt may be the cause */
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
     if (t->save.safe_step >= 0)
@@ -255,9 +259,9 @@ static cvy_status fail_not_finite(const cvy_trainer *t, const cvy_trainer_turn *
         has_own |= train->turn[k].optimizer != NULL;
     return cvy_error_set(
         CVY_E_NUMERIC,
-        "%s%s%s of step %lld is %s, expected a finite number: %slower %s, add a warm-up to train.schedule, or set "
+        "%s%s%s of step %lld is %s, expected a finite number: %s%slower %s, add a warm-up to train.schedule, or set "
         "train.clip_norm; %s",
-        label ? label : "", label ? ": " : "", what, (long long)(t->step + 1), word, first,
+        label ? label : "", label ? ": " : "", what, (long long)(t->step + 1), word, first, data,
         has_own ? "train.optimizer.lr, or lr in the optimizer of a turn" : "train.optimizer.lr", saved);
 }
 
@@ -286,7 +290,12 @@ static cvy_status check_loss(const cvy_trainer *t)
 static cvy_status take_step(cvy_trainer *t, const cvy_trainer_turn *turn, int task, double lr)
 {
     char cause[400];
-    const cvy_status status = cvy_program_step(t->session.program, task, lr);
+    cvy_status status = cvy_program_step_begin(t->session.program, task, lr);
+    if (status == CVY_OK) {
+        const cvy_status ahead = cvy_trainer_go_ahead(t, task);
+        status = cvy_program_step_end(t->session.program, task);
+        status = status == CVY_OK ? ahead : status;
+    }
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
@@ -313,7 +322,9 @@ static cvy_status take_turn(cvy_trainer *t, int k, const cvy_rows *rows, double 
     cvy_session *s = &t->session;
     cvy_trainer_turn *turn = &t->task.turn[k];
     const int task = cvy_order_batch(&t->order, t->step) == t->order.batch ? turn->full : turn->tail;
-    CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
+    if (rows != t->data.sent)
+        CVY_TRY(cvy_session_fill(s, task, cvy_dataset_describe(s->train), rows, t->data.part));
+    t->data.sent = NULL;
     cvy_program_set_updates(s->program, task, updates_before(t, k));
     cvy_program_name_samples(s->program, rows->id);
     const cvy_status status = take_step(t, turn, task, turn->lr_mult * lr);
@@ -333,6 +344,7 @@ cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double l
         if (is_due) {
             CVY_TRY(take_turn(t, k, rows, lr));
             cvy_step_time_join(time, cvy_program_time(t->session.program, t->task.latest));
+            time->total -= t->data.ahead_s;
         }
         /* a checkpoint of an older version has no losses of turns that are not due */
         for (int i = 0; i < cvy_program_nlosses(t->session.program, turn->full); i++)

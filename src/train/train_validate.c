@@ -50,7 +50,10 @@ cvy_status cvy_trainer_score(cvy_trainer *t, cvy_scores *out)
 {
     const double expected_s = (double)t->validation.scorer.order.last_step * t->time.busy_s;
     cvy_train_control_say_longest(t->opts->control, CVY_MAX(t->time.iteration_s, expected_s));
-    return cvy_scorer_run(&t->validation.scorer, out, NULL, NULL, NULL);
+    cvy_trainer_mlperf_validation(t, NULL);
+    CVY_TRY(cvy_scorer_run(&t->validation.scorer, out, NULL, NULL, NULL));
+    cvy_trainer_mlperf_validation(t, out);
+    return CVY_OK;
 }
 
 cvy_status cvy_trainer_validate(cvy_trainer *t)

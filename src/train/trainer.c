@@ -16,6 +16,7 @@
 #include "base/base_handle.h"
 #include "base/base_hash.h"
 #include "base/base_opts.h"
+#include "context/context_device.h"
 #include "context/context_topology.h"
 #include "data/data_seen.h"
 #include "job/job_table.h"
@@ -135,6 +136,7 @@ static cvy_status end_epoch(cvy_trainer *t)
         cvy_trainer_watch_diversity(t, &scores);
     CVY_TRY(cvy_trainer_write_histograms(t, cvy_trainer_epoch(t)));
     cvy_trainer_log_epoch(t, t->validation.source ? &scores : NULL, skipped, bubble);
+    cvy_trainer_mlperf_epoch(t, 0);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
     t->time.epoch_start_s = cvy_clock_s();
     /* leave the time of the validation out; the samples of the window still count */
@@ -207,9 +209,9 @@ static cvy_status one_step(cvy_trainer *t, cvy_control_request *request)
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
+    int ready = 0;
     cvy_watchdog_kick(t->session.watchdog, t->step, "waiting for samples");
-    const int ready = cvy_loader_ready(t->data.loader);
-    cvy_status status = cvy_loader_get(t->data.loader, t->step, &rows, &waited);
+    cvy_status status = cvy_trainer_get_rows(t, &rows, &waited, &ready);
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     status = end_together(t, cvy_trainer_agree(t, status, request));
     if (!cvy_program_is_flushed(t->session.program))
@@ -318,6 +320,7 @@ static cvy_status loop(cvy_trainer *t)
                             .seed = job->program.seed,
                             .threads = cvy_session_data_threads(t->session.context, t->session.job),
                             .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                            .held = cvy_trainer_can_go_ahead(t) ? 2 : 1,
                             .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                             .needs = cvy_trainer_row_needs(t),
                             .first_step = t->step,
@@ -336,8 +339,11 @@ static cvy_status loop(cvy_trainer *t)
     t->window.start_s = t->save.latest_s = cvy_clock_s();
     t->time.epoch_start_s = t->window.start_s - t->state.epoch_s;
     watch_steps(t);
-    while (t->step < t->order.last_step && !stopped && !t->stop_early)
+    while (t->step < t->order.last_step && !stopped && !t->stop_early) {
+        cvy_trainer_mlperf_epoch(t, 1);
         CVY_TRY(iterate(t, &stopped));
+    }
+    cvy_trainer_mlperf_stop(t, !stopped);
     cvy_train_control_say_stopping(t->opts->control); /* from here on the run saves and ends in any case */
     if (t->window.steps > 0)                          /* the run ended between two logged steps */
         cvy_trainer_log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
@@ -411,11 +417,13 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_watchdog_kick(s->watchdog, 0, "reading the data");
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_topology_note(s->context, &s->notes));
+    cvy_device_note(s->context, s->job->device, &s->notes);
     if (t->opts->resume) { /* first, because the checkpoint decides how the data are normalised */
         CVY_TRY(cvy_trainer_open_folder(t));
         CVY_TRY(cvy_comm_agree(comm, cvy_job_keep_normalize(s->job, t->folder.resume.state)));
     }
     CVY_TRY(cvy_trainer_find_start(t));
+    t->time.data_s = cvy_clock_s();
     CVY_TRY(cvy_session_open_training_data(s, 1));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_compare_start(t)));
@@ -427,12 +435,16 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, take_plan(t)));
     cvy_watchdog_kick(s->watchdog, 0, "planning");
     CVY_TRY(cvy_job_translate(cvy_program_plan(s->program)));
+    if (s->job->log.trace)
+        CVY_TRY(cvy_program_time_instructions(s->program));
+    CVY_TRY(cvy_program_warn_of_host(s->program, &t->task.turn[0].full, 1));
     CVY_TRY(cvy_trainer_check(t));
     cvy_trainer_look_at_values(t);
     cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
     CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_trainer_initialise(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
     CVY_TRY(cvy_trainer_open_events(t));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_open_mlperf(t)));
     t->folder.has_begun = 1;
     return CVY_OK;
 }
@@ -463,8 +475,10 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     if (status == CVY_OK)
         status = prepare(&t);
     if (status == CVY_OK)
-        status = loop(&t);
+        status = cvy_device_explain(context, loop(&t));
     cvy_trainer_end(&t, status);
+    char why[1024]; /* what is freed below may have faults of its own, on a device that is lost */
+    snprintf(why, sizeof why, "%s", cvy_error_text());
     if (result_out && status >= 0) {
         cvy_train_result result = {.size = sizeof result,
                                    .steps = t.step,
@@ -485,6 +499,10 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     if (reason != 0)
         cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,
                 CVY_RUN_METRICS, strerror(reason));
+    const int mlperf = cvy_mlperf_close(&t.folder.mlperf);
+    if (mlperf != 0)
+        cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,
+                CVY_RUN_MLPERF, strerror(mlperf));
     cvy_network_spec_end(&t.start.spec);
     cvy_text_free(&t.start.said);
     cvy_checkpoint_close(&t.start.set);
@@ -492,5 +510,5 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     cvy_session_close(&t.session);
     cvy_seen_destroy(&t.copies.train);
     cvy_seen_destroy(&t.copies.other);
-    return status;
+    return status < 0 ? cvy_error_set(status, "%s", why) : status;
 }

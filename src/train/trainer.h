@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "monitor/monitor_events.h"
 #include "monitor/monitor_metrics_log.h"
+#include "monitor/monitor_mlperf.h"
 #include "network/network_spec.h"
 #include "optim/optim.h"
 #include "program/program_update.h"
@@ -92,6 +93,7 @@ typedef struct cvy_trainer_validation {
     cvy_scorer scorer;  /* for validation data; without them for test data, only for the curve */
     const char *source; /* "val", "test", or NULL: neither */
     double loss;
+    int is_reached;      /* the target of train.stop, in this process or before it */
     double most_diverse; /* the highest score `diversity` of this process; 0: none yet */
     uint64_t said;       /* bits: of which scores, and of the loss after them, was said that they are not finite */
 } cvy_trainer_validation;
@@ -114,6 +116,9 @@ typedef struct cvy_trainer_data {
     cvy_loader *loader;
     cvy_field_part part[CVY_FIELD_MAX]; /* of the fields, that its rows have */
     int64_t nbad;                       /* bad samples of the loader that are already reported */
+    const cvy_rows *sent;               /* of the next step, on their way to the device (train_ahead.c); or NULL */
+    int sent_ready;                     /* steps that were ready when these rows were asked for */
+    double ahead_s;                     /* time that sending them has taken, if the device did not compute meanwhile */
 } cvy_trainer_data;
 
 /* Where the time of this rank went (train_axes.c). */
@@ -134,6 +139,7 @@ typedef struct cvy_trainer_clocks {
     double data_wait_s, loop_s;    /* sums over all steps but the first: time waiting for samples; total time */
     double iteration_s;            /* the longest iteration of the loop, with everything that happened in it */
     double checked_s;              /* clock when the control was last read */
+    double data_s;                 /* clock when the data sets were opened */
 } cvy_trainer_clocks;
 
 /* Whether other programs use the cores of this rank (train_cores.c). */
@@ -185,6 +191,7 @@ typedef struct cvy_trainer_folder {
     int lock;              /* file descriptor of the folder's lock on rank 0; -1: none */
     int is_new, has_begun; /* this process created the folder; the first files are written */
     cvy_metrics_log *log;  /* only on rank 0; else NULL */
+    cvy_mlperf *mlperf;    /* the same, if the job asks for it */
     cvy_events *events;    /* for TensorBoard, on rank 0; NULL: the job does not ask for them */
     int events_failed;     /* some of them could not be written, and a warning was given */
     int64_t histograms;    /* of the weights: after every so many epochs; 0: never; the same on all ranks */
@@ -259,6 +266,15 @@ cvy_status cvy_trainer_check_turns(const cvy_trainer *t);
  * the latest loss, which is the sum over the turns. CVY_E_NUMERIC: a loss or a gradient is not finite; weights of turns
  * before have changed. */
 cvy_status cvy_trainer_take_turns(cvy_trainer *t, const cvy_rows *rows, double lr, cvy_step_time *time);
+/* ---- train_ahead.c: while a device computes a step, the host prepares the next one ---- */
+/* Whether the steps of this run can be prepared so. */
+int cvy_trainer_can_go_ahead(const cvy_trainer *t);
+/* Between the two parts of a step of this task: sends the rows of the next step, if that is one of the same task in the
+ * same epoch, and if they are ready before the device is. */
+cvy_status cvy_trainer_go_ahead(cvy_trainer *t, int task);
+/* Gets the rows of the next step: those that were sent, or those of the loader. waited_s, ready: as cvy_loader_get()
+ * and cvy_loader_ready() say. */
+cvy_status cvy_trainer_get_rows(cvy_trainer *t, const cvy_rows **rows_out, double *waited_s_out, int *ready_out);
 /* Adds the losses of all turns to an open object, if there are several. */
 void cvy_trainer_log_turns(const cvy_trainer *t, cvy_json *json);
 /* What all turns read of the rows, and the parts of the fields that the rows of this rank have. */
@@ -355,6 +371,22 @@ enum { CVY_EARLY_STOP_TEXT = 256 };
 int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room);
 /* If it has, says so, and writes a line of metrics.jsonl if this process made the last step. */
 void cvy_trainer_say_early_stop(cvy_trainer *t);
+/* Decides on early stopping from the scores that a checkpoint has kept. */
+cvy_status cvy_trainer_restore_stop(cvy_trainer *t);
+/* The score of validation with this name, with or without "val_"; "loss" is one. Returns 0 if there is none. */
+int cvy_trainer_find_score(const cvy_scores *scores, const char *metric, cvy_score *out);
+/* ---- train_mlperf.c: the log lines of MLPerf, if the job asks for them; all do nothing on other ranks than 0 ---- */
+/* Opens mlperf.log. A new run gets the lines about the job. Call it when the run folder has begun. */
+cvy_status cvy_trainer_open_mlperf(cvy_trainer *t);
+/* Before a step: an epoch begins, unless it has begun. After the last step of an epoch: it ends. */
+void cvy_trainer_mlperf_epoch(cvy_trainer *t, int begins);
+/* Before a validation (scores NULL) and after it. */
+void cvy_trainer_mlperf_validation(cvy_trainer *t, const cvy_scores *scores);
+/* The training is over: because it has reached its goal (is_done), or not. */
+void cvy_trainer_mlperf_stop(cvy_trainer *t, int is_done);
+/* ---- train_mlperf_job.c ---- */
+/* Calls add() for each key about the job, its data and its ranks, with the value as JSON. */
+void cvy_trainer_mlperf_job(cvy_trainer *t, void (*add)(cvy_trainer *t, const char *key, const char *value));
 /* ---- train_flush.c: update modes that do not keep all weights up to date in every step ---- */
 /* Call it after the step of this number, counted from 0. It brings the weights up to date if the mode wants that
  * now. */

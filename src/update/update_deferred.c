@@ -25,12 +25,10 @@ static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy
         end++;
     if (end == *done)
         return CVY_OK;
-    cvy_pending_feed(pending);
+    CVY_TRY(cvy_pending_feed(pending));
     CVY_TRY(cvy_plan_run_part(pending_plan, *done, end, time));
-    if (number)
-        *number = now;
     *done = end;
-    return CVY_OK;
+    return cvy_pending_set(pending_plan, number, &now);
 }
 
 cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time)
@@ -102,6 +100,7 @@ CVY_UPDATE_DEFINE(deferred) = {
     .mode = -1,
     .asked_for = is_asked_for,
     .many_ranks = 1,
+    .any_space = 1,
     .flush_before_forward = 1,
     .meets_in = 2,
     .plan.check = check,

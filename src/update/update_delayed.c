@@ -22,14 +22,6 @@
 
 /* ---- planning ---- */
 
-static const cvy_buffer *find_step_buffer(const cvy_plan *plan, const char *name)
-{
-    for (int i = 0; i < plan->nbuffer; i++)
-        if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, name) == 0)
-            return &plan->buffer[i];
-    return NULL;
-}
-
 /* Finds where the losses are, and checks that the sets of gradients are at the same positions for all training
  * tasks. */
 cvy_status cvy_delayed_planned(cvy_program *p)
@@ -43,7 +35,7 @@ cvy_status cvy_delayed_planned(cvy_program *p)
                   "gradients and losses, and the first one %zu",
                   i, s->plan->head.bytes, first->head.bytes);
         for (int k = 0; k < s->nloss; k++) {
-            const cvy_buffer *loss = find_step_buffer(s->plan, s->loss[k].value);
+            const cvy_buffer *loss = cvy_plan_step_buffer(s->plan, s->loss[k].value);
             s->loss[k].bucket = loss ? loss->bucket : -1;
         }
     }
@@ -83,18 +75,27 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
 
 /* ---- steps ---- */
 
-void cvy_pending_feed(const cvy_pending *pending)
+/* On a device the feed itself is left as it is, because it may be on its way there. */
+cvy_status cvy_pending_set(const cvy_plan *plan, void *feed, const void *value)
+{
+    if (!feed)
+        return CVY_OK;
+    if (!cvy_space_is_host(plan->opts.space))
+        return cvy_space_write(plan->opts.space, cvy_plan_feed_tensor(plan, feed), value, sizeof(double));
+    memcpy(feed, value, sizeof(double));
+    return CVY_OK;
+}
+
+cvy_status cvy_pending_feed(const cvy_pending *pending)
 {
     const cvy_program_task *s = pending->task;
-    if (s->feed.lr)
-        *s->feed.lr = pending->lr;
-    if (s->feed.number)
-        *s->feed.number = pending->number;
+    CVY_TRY(cvy_pending_set(pending->plan, s->feed.lr, &pending->lr));
+    return cvy_pending_set(pending->plan, s->feed.number, &pending->number);
 }
 
 static cvy_status update(const cvy_pending *pending, cvy_step_time *time)
 {
-    cvy_pending_feed(pending);
+    CVY_TRY(cvy_pending_feed(pending));
     return cvy_plan_run_part(pending->plan, pending->plan->update.first, pending->plan->ninstr, time);
 }
 
@@ -200,6 +201,7 @@ static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
         v->tile = b->value->variable ? b->value->variable->tile : b->value->tile;
         v->is_borrowed = 1; /* it does not own its memory */
         v->layout = layout_of(plan, b);
+        v->space = plan->opts.space;
         v->bytes = b->bytes;
         v->data = b->data;
     }
@@ -329,6 +331,7 @@ CVY_UPDATE_DEFINE(delayed) = {
     .summary = "the gradients of a step are summed during the next one and applied after it; in sync at the start and "
                "at the end",
     .mode = CVY_UPDATE_DELAYED,
+    .any_space = 1,
     .meets_in = 2,
     .job.options = rows,
     .job.options_size = sizeof(cvy_delayed_options),

@@ -69,12 +69,6 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
     shape->own_losses = 1; /* the tree of the shards is that of the data axis */
 }
 
-static cvy_status deterministic_step(cvy_program *p, cvy_program_task *s, double lr)
-{
-    (void)lr;
-    return cvy_guarded_step(p, s);
-}
-
 /* ---- its cost ---- */
 
 /* Memory for the sums of subtrees, in addition to the gradients themselves. */
@@ -129,6 +123,7 @@ CVY_UPDATE_DEFINE(deterministic) = {
     .plan.conflict = conflict,
     .plan.check = check,
     .plan.shape = shape,
-    .step = deterministic_step,
+    .step = cvy_guarded_step,
+    .end = cvy_guarded_end,
     .watch.describe = describe,
 };

@@ -8,7 +8,7 @@
  * the weights of the samples that it has trained on since the last one. The averages go through the
  * memory of the gradients, which are no longer needed then. This is done piece by piece: a piece is packed, reduced as
  * gradients are in sync, and written back while later pieces are under way. Averages are sent as they are, never in
- * bf16.
+ * bf16. If the host cannot read the weights, page-locked memory of the host takes the place of that of the gradients.
  *
  * Source: McDonald, Hall and Mann 2010; Stich 2019, Local SGD Converges Fast and Communicates Little; Yu, Jin and Yang
  * 2019 (the momentum's average).
@@ -35,6 +35,7 @@ typedef struct cvy_local {
     cvy_dtype dtype;
     int64_t span, piece; /* elements of the memory for averages, and of one piece */
     cvy_bucket_set *pieces;
+    cvy_stage stage;          /* on a device: its host memory is that of the averages */
     cvy_program_task *latest; /* the task that ran last since the ranks were equal; NULL: they are equal */
     double weight;            /* of the samples since then */
     double share;             /* this rank's, as a multiple of the mean over ranks: 1 if all are equal */
@@ -120,7 +121,9 @@ static cvy_status connect_pieces(const cvy_program *p, cvy_local *a)
                                             .bytes = (size_t)CVY_MIN(a->piece, a->span - first) * elem,
                                             .dtype = a->dtype};
     }
-    return cvy_bucket_set_connect(a->pieces, a->comm, &opts, p->memory.arena);
+    if (!cvy_space_is_host(&p->context->space))
+        CVY_TRY(cvy_stage_make(&a->stage, &p->context->space, NULL, (size_t)a->span * elem));
+    return cvy_bucket_set_connect(a->pieces, a->comm, &opts, a->stage.host ? a->stage.host : p->memory.arena);
 }
 
 static cvy_status create(cvy_program *p)
@@ -164,6 +167,7 @@ static void destroy(cvy_program *p)
 {
     cvy_local *a = state_of(p);
     cvy_bucket_set_destroy(&a->pieces);
+    cvy_stage_free(&a->stage);
     cvy_mem_free(&a->variable);
     cvy_mem_free(&a->at);
     if (a->self)
@@ -260,23 +264,29 @@ static void copy_elems(const struct copying *c, void *to, const void *from, int6
             ((float *)to)[i] = (float)(((const float *)from)[i] * c->factor);
 }
 
+/* The variable in which an element of the list of all elements is. */
+static int find_variable(const cvy_local *a, int64_t elem)
+{
+    int low = 0, high = a->nvariable;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (a->at[middle] <= elem)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Copies elements first to last - 1 of a piece, which contain parts of several variables. */
 static void copy_range(int64_t first, int64_t last, void *arg)
 {
     const struct copying *c = arg;
     const cvy_local *a = c->a;
     const size_t elem = cvy_dtype_bytes(a->dtype);
-    int low = 0, high = a->nvariable;
-    while (high - low > 1) { /* finds the variable in which the range begins */
-        const int middle = (low + high) / 2;
-        if (a->at[middle] <= c->first + first)
-            low = middle;
-        else
-            high = middle;
-    }
-    for (; first < last; low++) {
-        const int64_t in = c->first + first - a->at[low], n = CVY_MIN(last - first, a->at[low + 1] - a->at[low] - in);
-        char *own = (char *)a->variable[low]->data + (size_t)in * elem, *packed = c->piece + (size_t)first * elem;
+    for (int i = find_variable(a, c->first + first); first < last; i++) {
+        const int64_t in = c->first + first - a->at[i], n = CVY_MIN(last - first, a->at[i + 1] - a->at[i] - in);
+        char *own = (char *)a->variable[i]->data + (size_t)in * elem, *packed = c->piece + (size_t)first * elem;
         if (c->packs)
             copy_elems(c, packed, own, n);
         else
@@ -285,16 +295,50 @@ static void copy_range(int64_t first, int64_t last, void *arg)
     }
 }
 
+static void scale_range(int64_t first, int64_t last, void *arg)
+{
+    const struct copying *c = arg;
+    char *data = c->piece + (size_t)first * cvy_dtype_bytes(c->a->dtype);
+    if (c->factor != 1)
+        copy_elems(c, data, data, last - first);
+}
+
+/* Copies a piece between page-locked memory and the variables on the device. What is packed is there on return. */
+static cvy_status copy_staged(const struct copying *c, int64_t n)
+{
+    const cvy_local *a = c->a;
+    const size_t elem = cvy_dtype_bytes(a->dtype), at = (size_t)(c->piece - a->stage.host);
+    int there = 0;
+    CVY_TRY(cvy_stage_follow(&a->stage));
+    for (int64_t done = 0, i = find_variable(a, c->first); done < n; i++) {
+        const int64_t in = c->first + done - a->at[i], m = CVY_MIN(n - done, a->at[i + 1] - a->at[i] - in);
+        char *own = (char *)a->variable[i]->data + (size_t)in * elem;
+        const size_t to = at + (size_t)done * elem;
+        CVY_TRY(c->packs ? cvy_stage_out(&a->stage, to, own, (size_t)m * elem)
+                         : cvy_stage_in(&a->stage, own, to, (size_t)m * elem));
+        done += m;
+    }
+    return c->packs ? cvy_stage_is_reached(&a->stage, 1, &there) : cvy_stage_await(&a->stage);
+}
+
 /* Copies between the variables and piece i of the memory. The round begins at element `round` of the list of all
  * variables. */
-static void copy_piece(const cvy_program *p, int64_t round, int i, int packs)
+static cvy_status copy_piece(const cvy_program *p, int64_t round, int i, int packs)
 {
     const cvy_local *a = state_of(p);
     const int64_t at = i * a->piece, first = round + at,
                   n = CVY_MIN(CVY_MIN(a->piece, a->span - at), a->at[a->nvariable] - first);
     struct copying c = {a, first, a->pieces->bucket[i].data, packs, packs ? a->share : 1.0 / p->context->comm->nranks};
-    if (n > 0)
+    if (n <= 0)
+        return CVY_OK;
+    if (!a->stage.host) {
         cvy_parallel_for(p->context->threads, n, GRAIN, copy_range, &c);
+        return CVY_OK;
+    }
+    if (packs)
+        CVY_TRY(copy_staged(&c, n));
+    cvy_parallel_for(p->context->threads, n, GRAIN, scale_range, &c);
+    return packs ? CVY_OK : copy_staged(&c, n);
 }
 
 static cvy_status average_round(cvy_program *p, int64_t round)
@@ -303,13 +347,13 @@ static cvy_status average_round(cvy_program *p, int64_t round)
     const int64_t left = CVY_MIN(a->span, a->at[a->nvariable] - round);
     const int npieces = (int)((left + a->piece - 1) / a->piece);
     for (int i = 0; i < npieces; i++) {
-        copy_piece(p, round, i, 1);
+        CVY_TRY(copy_piece(p, round, i, 1));
         CVY_TRY(cvy_bucket_set_start(a->pieces, i));
         CVY_TRY(cvy_bucket_set_progress(a->pieces));
     }
     for (int i = 0; i < npieces; i++) {
         CVY_TRY(cvy_bucket_set_wait(a->pieces, i));
-        copy_piece(p, round, i, 0);
+        CVY_TRY(copy_piece(p, round, i, 0));
     }
     return CVY_OK;
 }
@@ -395,6 +439,7 @@ CVY_UPDATE_DEFINE(local) = {
     .summary =
         "each rank trains with its own gradients; every few steps, weights and optimiser state are averaged over ranks",
     .mode = CVY_UPDATE_LOCAL,
+    .any_space = 1,
     .apart = 1,
     .job.options = rows,
     .job.options_size = sizeof(cvy_local_options),

@@ -5,14 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "program/program_guard.h"
-
 #include "program/program_impl.h"
-
-static cvy_status sync_step(cvy_program *p, cvy_program_task *s, double lr)
-{
-    (void)lr;
-    return cvy_guarded_step(p, s);
-}
 
 CVY_UPDATE_DEFINE(sync) = {
     .name = "sync",
@@ -22,5 +15,6 @@ CVY_UPDATE_DEFINE(sync) = {
     .takes_turns = 1,
     .fuses_updates = 1,
     .meets_in = 1,
-    .step = sync_step,
+    .step = cvy_guarded_step,
+    .end = cvy_guarded_end,
 };

@@ -5,7 +5,7 @@
  * It is the all-reduce of sync cut in two (comm_allreduce.h: scatter and gather) with the update in between, so it
  * sends the same number of bytes. The new weights are sent through the memory of their gradients. The weights of one
  * bucket are sent while those of the next are updated. The other ranks' parts of the states are memory that is never
- * touched, so the system never provides pages for it.
+ * touched, so the system never provides pages for it; on a device they take memory.
  *
  *     backward, scatter b0, b1 | update my part of b0, gather b0 | update my part of b1, gather b1 | write weights
  *
@@ -65,7 +65,7 @@ static int state_parts(const cvy_program *p)
 static void shape(const cvy_program *p, cvy_update_shape *shape)
 {
     shape->halves = 1;
-    shape->state_parts = state_parts(p);
+    shape->state_parts = cvy_space_is_host(&p->context->space) ? state_parts(p) : 1;
     shape->state_elsewhere = 1;
 }
 
@@ -136,9 +136,11 @@ static cvy_status make_gathers(cvy_comm *comm, struct shard_plan *s)
         *bucket = (cvy_bucket){
             .offset = sums->bucket[b].offset, .bytes = sums->bucket[b].bytes, .over = sums->bucket[b].over};
         bucket->dtype = sums->bucket[b].dtype;
+        bucket->part = sums->bucket[b].part;
         bucket->kind = s->last[b] >= 0 ? CVY_BUCKET_GATHER : CVY_BUCKET_LOCAL;
     }
     s->gather->over = sums->over;
+    s->gather->space = sums->space;
     return cvy_bucket_set_connect(s->gather, comm, &s->plan->opts.reduce, sums->memory);
 }
 
@@ -230,12 +232,13 @@ static cvy_variable *variable_of(const struct piece *p, int state)
     return state < 0 ? p->weight : state < p->nstate ? p->state[state] : NULL;
 }
 
-static void copy(const struct shard_plan *s, const struct piece *p, cvy_variable *v, int64_t first, int64_t end,
-                 int packs)
+static cvy_status copy(const struct shard_plan *s, const struct piece *p, cvy_variable *v, int64_t first, int64_t end,
+                       int packs)
 {
     float *own = (float *)v->data + first, *packed = (float *)s->plan->buckets->bucket[p->bucket].data + p->at + first;
-    if (end > first)
-        memcpy(packs ? packed : own, packs ? own : packed, (size_t)(end - first) * sizeof *own);
+    return end > first ? cvy_space_copy(s->plan->opts.space, CVY_LANE_COMPUTE, packs ? packed : own,
+                                        packs ? own : packed, (size_t)(end - first) * sizeof *own)
+                       : CVY_OK;
 }
 
 static cvy_status send_bucket(const struct shard_plan *s, int b, int state)
@@ -244,7 +247,7 @@ static cvy_status send_bucket(const struct shard_plan *s, int b, int state)
         const struct piece *p = &s->piece[i];
         const cvy_part own = own_part(s, p);
         if (p->bucket == b && variable_of(p, state))
-            copy(s, p, variable_of(p, state), own.first, own.end, 1);
+            CVY_TRY(copy(s, p, variable_of(p, state), own.first, own.end, 1));
     }
     return cvy_bucket_set_start(s->gather, b);
 }
@@ -259,8 +262,8 @@ static cvy_status receive_bucket(const struct shard_plan *s, int b, int state, i
         cvy_variable *v = p->bucket == b ? variable_of(p, state) : NULL;
         if (!v)
             continue;
-        copy(s, p, v, 0, own.first, 0);
-        copy(s, p, v, own.end, p->count, 0);
+        CVY_TRY(copy(s, p, v, 0, own.first, 0));
+        CVY_TRY(copy(s, p, v, own.end, p->count, 0));
         v->written++; /* its shadow copy has this rank's part only */
     }
     return CVY_OK;
@@ -367,10 +370,11 @@ static void release_states(const struct shard_plan *s)
         }
 }
 
+/* On a device all memory is taken when it is allocated. */
 static void release(cvy_program *p)
 {
     const cvy_zero1 *shard = state_of(p);
-    for (int i = 0; i < shard->n; i++)
+    for (int i = 0; i < shard->n && cvy_space_is_host(&p->context->space); i++)
         release_states(&shard->at[i]);
 }
 
@@ -388,6 +392,7 @@ CVY_UPDATE_DEFINE(zero1) = {
                "part (ZeRO stage 1)",
     .mode = CVY_UPDATE_ZERO1,
     .many_ranks = 1,
+    .any_space = 1,
     .saves_on_root = 1,
     .takes_turns = 1,
     .meets_in = 1,

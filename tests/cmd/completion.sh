@@ -115,7 +115,7 @@ offers bash 'convoy time resnet-' resnet-50
 hides bash 'convoy time resnet-' resnet-N
 offers bash 'convoy ls r' runs
 offers bash 'convoy train --out r' runs
-hides bash 'convoy keys ' job.yaml
+hides bash 'convoy models ' job.yaml
 # An empty answer leaves file names to bash itself (complete -o default).
 [ -z "$(bash_answers 'convoy train j')" ] || fail "bash: 'convoy train j' offers more than files"
 grep -q '^complete .*-o default .*convoy$' "$work/made/bash/convoy" || fail "bash: file names are not the default"

@@ -30,6 +30,41 @@ for format in tfrecord lmdb hdf5 folder; do
     [ "$(cksum <pack/part-00001.cvy)" = "$(cksum <"back.$format/part-00001.cvy")" ] && cmp -s pack/index.bin "back.$format/index.bin" || fail "$format gives other bytes"
 done
 
+# Lists: pictures are written beside the list, or the list names those of the source. Both are read back as the source.
+if "$CONVOY" info | grep -q '^writes .* list'; then
+    $MPIEXEC_N 2 "$CONVOY" convert "$pictures" list --format list --parts 3 >log 2>&1 || fail "to list: $(cat log)"
+    head -n 1 list/list.txt | grep -q '^pictures/00000/00000000\.[jp][pn]g [0-9]$' && [ "$(wc -l <list/list.txt)" -eq 31 ] || fail "the list: $(head -n 1 list/list.txt)"
+    "$CONVOY" convert list/list.txt back.list --parts 3 >log 2>&1 || fail "from list: $(cat log)"
+    [ "$(cksum <pack/part-00001.cvy)" = "$(cksum <back.list/part-00001.cvy)" ] && cmp -s pack/index.bin back.list/index.bin || fail "a list gives other bytes"
+    "$CONVOY" convert '{path: list, format: list}' back.folder --parts 3 >log 2>&1 || fail "from the folder of a list: $(cat log)"
+    cmp -s back.list/index.bin back.folder/index.bin || fail "the folder of a list gives other samples"
+    mkdir -p "set/a dog" set/cat,1
+    cp "list/$(sed -n '1s/ .*//p' list/list.txt)" "set/a dog/# 1 2.png"
+    cp "list/$(sed -n '2s/ .*//p' list/list.txt)" "set/cat,1/x.png"
+    cp "list/$(sed -n '3s/ .*//p' list/list.txt)" "set/cat,1/y 3.png"
+    "$CONVOY" convert set pack.set >log 2>&1 || fail "set: $(cat log)"
+    for s in space tab comma; do
+        for l in numbers names; do
+            out="list.$s.$l"
+            "$CONVOY" convert ./set "$out" --format list --parts 2 --format-options "separator: $s, labels: $l, root: set" >log 2>&1 || {
+                grep -q 'has the separator in its name' log && [ $s$l != tabnames ] && [ $l = names ] || fail "list $s $l: $(cat log)"
+                continue
+            }
+            [ -e "$out/pictures" ] && fail "pictures are copied, and root is given"
+            "$CONVOY" convert "{path: $out/list.txt, root: set}" "pack.$s.$l" >log 2>&1 || fail "list $s $l back: $(cat log)"
+            cmp -s pack.set/index.bin "pack.$s.$l/index.bin" && cmp -s pack.set/pack.json "pack.$s.$l/pack.json" || fail "list $s $l gives another set"
+        done
+    done
+    [ "$(sed -n 1p list.tab.names/list.txt)" = "a dog/# 1 2.png	a dog" ] || fail "tab: $(cat list.tab.names/list.txt)"
+    "$CONVOY" convert set list.absolute --format list >log 2>&1 && grep -q "^/.*/set/a dog/# 1 2.png 0$" list.absolute/list.txt || fail "absolute: $(cat log list.absolute/list.txt)"
+    "$CONVOY" convert list.absolute/list.txt list.again --format list >log 2>&1 && fail "absolute paths are read without outside: true"
+    "$CONVOY" convert '{path: list.absolute/list.txt, outside: true}' list.again --format list >log 2>&1 && cmp list.absolute/list.txt list.again/list.txt || fail "a list of a list: $(cat log)"
+    "$CONVOY" convert pack x --format list --format-options 'files: name' >log 2>&1 && fail "records of a packed set are named"
+    grep -q 'no files of their own' log || fail "files of a packed set: $(cat log)"
+    "$CONVOY" convert set y --format list --format-options 'root: list' >log 2>&1 && fail "a root beside the files is taken"
+    grep -q 'is not below root' log || fail "root: $(cat log)"
+fi
+
 # An interrupted conversion: a part is missing and the set is not closed. Another conversion must not be mixed with it.
 "$CONVOY" convert "$source" again --parts 5 >log 2>&1 || fail "again: $(cat log)"
 cp -r again cut

@@ -31,7 +31,7 @@ grep -q '^conv' job && fail "the layers are shown: $(cat job)"
 [ "$(wc -l <job)" = 1 ] || fail "--json with a job is more than a line: $(cat job)"
 refused 'unknown key "batchh"; did you mean "batch"?' "$CONVOY" doctor job.yaml --set train.batchh=8
 [ -s out ] && fail "a wrong job is measured: $(cat out)"
-refused '--set changes keys of a job' "$CONVOY" doctor --set train.batch=8
+refused '--set and --device change keys of a job' "$CONVOY" doctor --set train.batch=8
 rm -f out err
 
 # shellcheck disable=SC2086

@@ -39,6 +39,20 @@ for script in slurm pbs short; do
     contains err 'jobscript: this script is for the batch system: ' || fail "the message does not say how to submit $script: $(cat err)"
 done
 
+# ---- GPUs ----
+gpus() { "$CONVOY" jobscript job.yaml --nodes 2 --ppn 4 --threads 8 --time 90 --gpus 4 "$@" 2>err; }
+gpus --slurm >slurm && has slurm '#SBATCH --gpus-per-node=4'
+has slurm 'set -- train "$job" --out "$out" --threads 8 --device auto'
+gpus --slurm --set device=host >slurm && has slurm 'set -- train "$job" --out "$out" --threads 8 --set device=host'
+gpus --pbs >pbs && has pbs '#PBS -l select=2:ncpus=32:ngpus=4:mpiprocs=4:ompthreads=8'
+gpus --lsf >lsf && has lsf '#BSUB -gpu "num=4/host"'
+gpus --flux >flux && has flux '#flux: --gpus-per-slot=1'
+gpus --sge --pe mpi >sge && contains sge '#$ -l gpu=4 ' || fail "no GPUs for SGE: $(cat sge err)"
+[ ! -s err ] || fail "a GPU for each rank is warned of: $(cat err)"
+gpus --slurm --gpus 2 >slurm && contains err '2 GPUs and 4 ranks on each node: a rank computes on one GPU, so several ranks compute on one, in turns: --ppn 2 has a rank for each' || fail "no warning of shared GPUs: $(cat err)"
+gpus --slurm --gpus 8 >slurm && contains err 'so some GPUs are idle: --ppn 8 has a rank for each' || fail "no warning of idle GPUs: $(cat err)"
+refused "Flux gives GPUs to ranks" "$CONVOY" jobscript job.yaml --flux --nodes 2 --ppn 4 --threads 8 --time 90 --gpus 2
+
 # ---- limits ----
 limit() { jobscript --slurm --nodes 1 --ppn 1 --time "$1" 2>err | sed -n 's/#SBATCH --time=//p'; }
 while read -r given wanted; do

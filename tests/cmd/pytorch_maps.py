@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""U-Net and CosmoFlow in plain PyTorch for tests/cmd/pytorch_maps.sh, with the names that their layers have in convoy.
+"""U-Net, CosmoFlow and DeepCAM in plain PyTorch for tests/cmd/pytorch_maps.sh, with the names that their layers have in convoy.
 
     pytorch_maps.py make NETWORK SIZE LOSS PREFIX [OPTION=VALUE ...]
         PREFIX.safetensors, PREFIX.x.npy, PREFIX.y.npy, and the results in f64: PREFIX.z.npy, PREFIX.grad.safetensors
@@ -115,9 +115,89 @@ class CosmoFlow(nn.Module):
         return self.limit * torch.tanh(self.fc3(x)) if self.limit else self.fc3(x)
 
 
+class Affine(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.rand(channels) + 0.5), nn.Parameter(torch.randn(channels))
+
+    def forward(self, x):
+        return self.scale * x + self.shift
+
+
+class DeepCAM(nn.Module):
+    """deepcam/src/deepCam/architecture/deeplab_xception.py of MLPerf HPC. A step of the list is a layer; forward runs
+    them by name."""
+
+    def __init__(self, shape, filters=32, middle=16):
+        super().__init__()
+        self.middle, self.c_in, self.width = middle, shape[0], lambda at_32: filters * at_32 // 32
+        self.net(torch.zeros(2, *shape))
+
+    def layer(self, name, x, make, bn=False, relu=False):
+        """Makes the layer when it is run for the first time, when its source has its number of channels."""
+        if not hasattr(self, name):
+            self.add_module(name, make(x.shape[1]))
+        x = self.get_submodule(name)(x)
+        if bn:
+            x = self.layer(name + "_bn", x, nn.BatchNorm2d)
+        return F.relu(x) if relu else x
+
+    def conv(self, name, x, width, k, stride=1, rate=1, **after):
+        return self.layer(name, x, lambda c: nn.Conv2d(c, self.width(width), k, stride, k // 2 * rate, rate, bias=False), **after)
+
+    def separable(self, name, x, width, stride=1, rate=1, **after):
+        x = self.layer(name + "_depth", x, lambda c: nn.Conv2d(c, c, 3, stride, rate, rate, c, bias=False))
+        return self.conv(name, x, width, 1, **after)
+
+    def enlarge(self, name, x, channels, **after):
+        return self.layer(name, x, lambda c: nn.ConvTranspose2d(c, channels, 3, 2, 1, 1, bias=False), **after)
+
+    def block(self, name, x, widths, end=0):
+        y = x
+        for i, width in enumerate(widths):
+            y = self.separable(f"{name}_{'abc'[i]}", y, width, bn=True, relu=i + 1 < len(widths))
+        if end:
+            y = self.separable(name + "_end", y, widths[-1], end)
+        stride = max(end, 1)
+        plain = stride == 1 and y.shape == x.shape
+        return y + (x if plain else self.conv(name + "_short", x, widths[-1], 1, stride, bn=True))
+
+    def net(self, x):
+        last = self.middle + 4
+        x = self.conv("conv1", x, 32, 3, 2, bn=True, relu=True)
+        x = self.conv("conv2", x, 64, 3, bn=True, relu=True)
+        low = x = F.relu(self.block("block1", x, (128, 128), 2))
+        for i, width in ((2, 256), (3, 728)):
+            x = F.relu(self.block(f"block{i}", x, (width, width), 2))
+        for i in range(4, last):
+            x = F.relu(self.block(f"block{i}", x, (728, 728, 728)))
+        x = self.block(f"block{last}", x, (728, 1024), 1)
+        for name, width in (("conv3", 1536), ("conv4", 1536), ("conv5", 2048)):
+            x = self.separable(name, x, width, 1, 2, bn=True, relu=True)
+        parts = [self.conv(f"aspp{i + 1}", x, 256, 3 if i else 1, 1, rate, bn=True, relu=True) for i, rate in enumerate((1, 6, 12, 18))]
+        mean = self.layer("pool", x.mean((2, 3)), lambda c: nn.Linear(c, self.width(256), bias=False))
+        mean = F.relu(self.layer("pool_affine", mean, Affine))
+        x = torch.cat(parts + [mean[:, :, None, None].expand(-1, -1, *x.shape[2:])], 1)
+        x = self.conv("aspp", x, 256, 1, bn=True, relu=True)
+        for name in ("up1", "up2"):
+            x = self.enlarge(name, x, self.width(256), bn=True, relu=True)
+        x = torch.cat([x, self.conv("low", low, 48, 1, bn=True, relu=True)], 1)
+        for name in ("mix1", "mix2"):
+            x = self.conv(name, x, 256, 3, bn=True, relu=True)
+        x = self.layer("mix3", x, lambda c: nn.Conv2d(c, self.width(256), 1))
+        return self.enlarge("head", self.enlarge("up3", x, self.width(256), bn=True, relu=True), CLASSES)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def is_norm(layer):
+    return layer.endswith(("_norm", "_bn"))
+
+
 def as_convoy(name):
     layer, _, variable = name.rpartition(".")
-    return f"{layer}.{dict(NORM_NAMES).get(variable, variable)}" if layer.endswith("_norm") else name
+    return f"{layer}.{dict(NORM_NAMES).get(variable, variable)}" if is_norm(layer) else name
 
 
 def dice(x, y):
@@ -143,7 +223,7 @@ def make(network, size, loss, prefix, *options):
     torch.manual_seed(1)
     shape = tuple(map(int, size.split("x")))
     given = {key: value(text) for key, _, text in (o.partition("=") for o in options)}
-    net = {"unet": UNet, "cosmoflow": CosmoFlow}[network](shape, **given)
+    net = {"unet": UNet, "cosmoflow": CosmoFlow, "deepcam": DeepCAM}[network](shape, **given)
     for m in net.modules():
         if isinstance(m, (nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm)):
             m.weight.data.uniform_(0.5, 1.5)

@@ -3,7 +3,7 @@
 # rows: release
 # seconds: 60
 # level: 2
-# unet and cosmoflow have the parameters, outputs and gradients of the same networks in PyTorch, with the same weights:
+# unet, cosmoflow and deepcam have the parameters, outputs and gradients of the same networks in PyTorch, with the same weights:
 # outputs to 1e-5 and gradients to 1e-4 of the largest, in f32, against PyTorch in f64.
 # CONVOY_TEST_PYTORCH names an interpreter with torch and safetensors. Without it the test is skipped.
 . "$CONVOY_SOURCE/tests/shell.inc"
@@ -40,7 +40,7 @@ check() {
     options=$*
     "$CONVOY_TEST_PYTORCH" "$CONVOY_SOURCE/tests/cmd/pytorch_maps.py" make $network $size $loss net $options >log 2>&1 ||
         { fail "$network $options: $(tail -3 log)"; return; }
-    case $options in *norm=batch*) frozen=true ;; *) frozen=false ;; esac
+    case $network$options in deepcam*|*norm=batch*) frozen=true ;; *) frozen=false ;; esac
     train 1e-30 $frozen || return
     "$CONVOY" predict run --data '{path: net.x.npy, format: npy}' --out net.o.npy --force >log 2>&1 ||
         { fail "$network $options: predict fails: $(tail -3 log)"; return; }
@@ -59,6 +59,8 @@ check unet 1x32x32 focal depth=2 filters=8 norm=instance up=resize attention=tru
 # Two channels: with one, the projection of the first block is a factor, which batch norm removes, so its gradient is 0.
 check unet 2x16x16x8 $entropy depth=2 filters=4 norm=batch residual=true attention=true
 check unet 2x8x16x16 dice depth=2 filters=4 norm=group groups=2 up=resize attention=true
+# With fewer filters all of pool_relu may be above 0: batch norm then removes pool_affine.shift, whose gradient is 0.
+check deepcam 4x32x48 $entropy filters=8 middle=1
 check cosmoflow 4x32x32x32 mse depth=5 filters=4 dropout=0
 check cosmoflow 2x16x16x16 mse depth=3 filters=8 kernel=2 dropout=0 range=0
 exit $failed

@@ -14,6 +14,9 @@ done
 . "$CONVOY_SOURCE/tests/cmd/standin/standin.inc"
 . "$CONVOY_SOURCE/tests/cmd/long_run.inc"
 
+# The scripts keep OpenCL out of mpiexec themselves: with PoCL on this machine it would lose USR1.
+unset HWLOC_COMPONENTS
+
 # A job that takes for ever; after its first stop some steps are left. It is smaller than that for real schedulers.
 more=5
 write_job() {

@@ -33,6 +33,12 @@ near() {
         fail "$2 is $(value "$2" "$1"), expected $3 within $4: $(cat "$1")"
 }
 
+refused() { # MESSAGE ARGUMENTS
+    message=$1; shift
+    simulate "$@" >out 2>err && fail "accepted: $*"
+    grep -q "$message" err || fail "$*: the message does not have '$message': $(cat err)"
+}
+
 simulate --platform slow.yaml --ranks 1 >out 2>err && fail "times from nowhere"
 grep -q 'was never measured here' err || fail "the message does not say what is missing: $(cat err)"
 contains err 'convoy simulate job.yaml --json --platform slow.yaml --ranks 1 --planning measure' || fail "no command that measures: $(cat err)"
@@ -79,6 +85,20 @@ cmp -s eight again || fail "the same simulation differs: $(diff eight again)"
 simulate --platform stampede2-like --ranks 2,8 --noise 1% >tree 2>err || fail "a fat tree fails: $(cat err)"
 [ "$(grep -c '"ranks"' tree)" -eq 2 ] || fail "not two rows: $(cat tree)"
 simulate --platform cori-like --ranks 8 >fly 2>err || fail "a dragonfly fails: $(cat err)"
+for file in "$CONVOY_SOURCE"/platforms/*.yaml; do
+    simulate --platform "$(basename "$file" .yaml)" --ranks 2 >known 2>err || fail "$file is not known: $(cat err)"
+done
+
+# A table of rates: with the 8 samples of one node it trains 100 images/s, and with the 2 of four nodes 40.
+sed 's/^rates.*/rates: {network: {2: 40, 8: 100}}/; s/^bandwidth.*/bandwidth: 1e12/; s/^latency.*/latency: 1e-9/' slow.yaml >table.yaml
+simulate --platform table.yaml --global-batch 8 --ranks 1,4 --planning measure >both 2>err || fail "a table of rates: $(cat err)"
+head -1 both >one8 && tail -1 both >four2
+near one8 step_ms 80 0.001
+near four2 step_ms 50 0.01
+near four2 efficiency 40 0.01
+simulate --platform table.yaml --global-batch 8 --ranks 1,4 --rate 100 >both 2>err || fail "a table and --rate: $(cat err)"
+head -1 both >one8 && tail -1 both >four2
+near four2 clock_scale "$(value clock_scale one8)" 1e-6 # the same factor for any number of samples
 
 # Spaces in values and in the job's name.
 simulate --platform slow.yaml --ranks 2 --set 'update={mode: local, every: 2}' >local 2>err || fail "a value with blanks fails: $(cat err)"
@@ -147,6 +167,26 @@ grep -q '"pipeline": 2, "micro_batches": 4, "tensor": 1, "spatial": \[1, 2, 1\],
 grid --ranks 8 --batch 4 --set 'parallel={pipeline: 2, spatial: [1, 2]}' --set train.accumulate=4 --representatives 8 >again 2>err
 cmp -s hybrid again || fail "the same simulation of a grid differs: $(diff hybrid again)"
 
+# A parameter server: W workers send 64 KB of gradients each, which enter the server one after the other, and get as many
+# bytes of weights. So the exchange takes 2 W x 64 ms, and a server adds 64 KB for each worker but the first at 1 GB/s.
+for workers in 1 4; do
+    simulate --platform slow.yaml --ranks $((workers + 1)) --set update=parameter_server >server 2>err || fail "a server: $(cat err)"
+    grep -q "\"ranks\": $((workers + 1)), \"node_ranks\": 1, \"batch\": $((8 * workers))," server || fail "the batch with a server: $(cat server)"
+    near server exposed_comm_ms "$(awk -v w=$workers 'BEGIN { print 2 * w * 64 }')" 0.06
+    parts_add_up server
+done
+near server forward_ms "$(value forward_ms two)" 0.01
+simulate --platform slow.yaml --ranks 1 --set update=parameter_server >alone 2>err || fail "a node alone, no server: $(cat err)"
+near alone step_ms 80 0.001
+# Two servers have one bucket each, or all would wait for one.
+sed 's/1 MiB/16 KiB/; s/bias: false}}/bias: false}}, relu, {fc: {channels: 1000, bias: false}}/' job.yaml >layers.yaml
+"$CONVOY" simulate layers.yaml --json --platform slow.yaml --ranks 5 --planning measure --set update=parameter_server >single 2>err || fail "a server: $(cat err)"
+"$CONVOY" simulate layers.yaml --json --platform slow.yaml --ranks 6 --planning measure --set 'update={mode: parameter_server, servers: 2}' >pair 2>err || fail "two servers: $(cat err)"
+awk -v a="$(value step_ms single)" -v b="$(value step_ms pair)" 'BEGIN { exit !(b < 0.7 * a) }' || fail "a second server gains too little: $(cat single pair)"
+# Delayed updates hide what does not take longer than a step.
+simulate --platform slow.yaml --bandwidth-factor 10 --ranks 2 >sync 2>err && simulate --platform slow.yaml --bandwidth-factor 10 --ranks 2 --set update=delayed >delayed 2>err || fail "delayed: $(cat err)"
+awk -v a="$(value step_ms sync)" -v b="$(value step_ms delayed)" 'BEGIN { exit !(a > 85 && b < 83) }' || fail "delayed updates hide nothing: $(cat sync delayed)"
+
 # Two ranks a node share the batch: each computes half of it with half of the cores. They add 64000 bytes of gradients in
 # the node's memory, which moves 3 GB/s here: twice read and once written.
 "$CONVOY" simulate job.yaml --json --platform slow.yaml --ranks 1,2 --node-ranks 2 --blocking --planning measure >shared 2>err || fail "two ranks a node: $(cat err)"
@@ -156,6 +196,27 @@ awk -v a="$(value step_ms shared1)" -v u="$(value exposed_comm_ms shared1)" 'BEG
 near shared2 exposed_comm_ms 72 0.04
 parts_add_up shared2
 
+# Threads that do not scale: a rank takes s + (1 - s) R / c of the time of one core. On 16 cores with s = 10 % four ranks
+# a node take 2.0800 times as long as one for the same samples, and not four times as long.
+share() { "$CONVOY" simulate job.yaml --json --platform fast.yaml --ranks 1 --planning measure "$@"; }
+share --node-ranks 4 >plain 2>err && share --node-ranks 4 --serial 10% >threads 2>err || fail "--serial: $(cat err)"
+near threads forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x * (0.1 + 0.9 * 4 / 16) / (0.1 + 0.9 / 16) / 4 }')" 0.001
+# Memory on one of two sockets: one rank has half of the bandwidth, two ranks have their own memory. So kernels that wait
+# for memory half of the time take 1.5 times as long in one rank.
+sed 's/^nodes/sockets: 2\nnodes/' fast.yaml >sockets.yaml
+socket() { "$CONVOY" simulate job.yaml --json --platform sockets.yaml --ranks 1 --planning measure "$@"; }
+socket --node-ranks 2 >plain 2>err && socket --node-ranks 2 --memory-bound 50% --pages one >own 2>err || fail "--pages one: $(cat err)"
+near own forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x / 1.5 }')" 0.001
+socket --node-ranks 2 --memory-bound 50% >spread 2>err || fail "--memory-bound: $(cat err)"
+near spread forward_ms "$(value forward_ms plain)" 0.001
+if [ "$(env -u OMP_NUM_THREADS nproc)" -gt 1 ]; then
+    socket --serial measured >measured 2>err || fail "--serial measured: $(cat err)"
+else
+    refused "one core may be used here" --platform fast.yaml --ranks 1 --serial measured
+    echo '"serial": 0' >measured
+fi
+awk -v x="$(value serial measured)" 'BEGIN { exit !(x >= 0 && x <= 1) }' || fail "--serial measured: $(cat measured)"
+
 # A few nodes stand for all: without shared links and noise, a step takes as long as that of all nodes. Only "doubling"
 # is up to 2.4 % longer, which depends on the times of the kernels.
 for algorithm in ring halving doubling; do
@@ -164,6 +225,8 @@ for algorithm in ring halving doubling; do
     near few step_ms "$(value step_ms all)" 0.03
     grep -q '"ranks": 16, "node_ranks": 1, "batch": 128,' few || fail "4 of 16 nodes: $(cat few)"
 done
+simulate --platform slow.yaml --ranks 12 --set comm.algorithm=ring >all 2>err && simulate --platform slow.yaml --ranks 12 --set comm.algorithm=ring --representatives 4 >few 2>err || fail "4 of 12 nodes in a ring: $(cat err)"
+near few step_ms "$(value step_ms all)" 0.03
 parts="--ranks 16 --batch 4 --set parallel.pipeline=2 --set parallel.spatial=[1,2] --set train.accumulate=4"
 grid $parts >all 2>err || fail "a grid of 16 nodes: $(cat err)"
 grid $parts --representatives 8 >few 2>err || fail "8 of 16 nodes in a grid: $(cat err)"
@@ -174,11 +237,6 @@ simulate --platform slow.yaml --ranks 16 --noise 5% >all 2>err
 simulate --platform slow.yaml --ranks 16 --noise 5% --representatives 4 >few 2>err || fail "noise: $(cat err)"
 near few step_ms "$(value step_ms all)" 0.05
 
-refused() { # MESSAGE ARGUMENTS
-    message=$1; shift
-    simulate "$@" >out 2>err && fail "accepted: $*"
-    grep -q "$message" err || fail "$*: the message does not have '$message': $(cat err)"
-}
 refused "there is no platform 'stampede'" --platform stampede
 refused "expected at most 8, so that a rank has two" --platform slow.yaml --ranks 2 --node-ranks 16
 refused "8 samples on 3 ranks of a node, expected a multiple" --platform slow.yaml --ranks 2 --node-ranks 3
@@ -186,6 +244,7 @@ refused "2 pipeline, tensor and spatial parts: expected at least 4" --platform s
 refused "zero1 cannot be simulated with nodes that stand for others" --platform slow.yaml --ranks 8 --representatives 4 --set update=zero1
 refused "have to be powers of two" --platform slow.yaml --ranks 2,12 --representatives 4
 refused "have to be powers of two" --platform slow.yaml --ranks 16 --representatives 6
+refused "may be any multiples" --platform slow.yaml --ranks 14 --representatives 4 --set comm.algorithm=ring
 refused "with a grid of pipeline" --platform slow.yaml --ranks 2 --node-ranks 2 --set parallel.pipeline=2
 refused "\-\-ranks is '0'" --ranks 0
 refused "\-\-ranks is '4..2'" --ranks 4..2
@@ -194,7 +253,13 @@ refused "some would have no sample" --platform slow.yaml --ranks 16 --global-bat
 refused "none.yaml" --platform none.yaml
 refused "must be a multiple of their product, 2" --platform slow.yaml --ranks 2,3 --set parallel.pipeline=2
 refused "\-\-noise is '100%'" --noise 100%
-refused 'parameter_server cannot be simulated; sync, delayed, local and zero1 can' --platform slow.yaml --ranks 2 --set update=parameter_server
+refused "\-\-serial is '120%'" --serial 120%
+refused "\-\-memory-bound is 'x'" --memory-bound x
+refused 'with staleness 2 cannot be simulated\|set update.staleness to 0' --platform slow.yaml --ranks 2 --set 'update={mode: parameter_server, staleness: 2}'
+refused 'expected more ranks than servers' --platform slow.yaml --ranks 2 --set 'update={mode: parameter_server, servers: 2}'
+refused 'expected more ranks than servers' --platform slow.yaml --ranks 3 --set 'update={mode: parameter_server, servers: 3}'
+refused "server's work grows with the workers" --platform slow.yaml --ranks 8 --representatives 4 --set update=parameter_server
+refused "server's work grows with the workers" --platform slow.yaml --ranks 2 --node-ranks 2 --set update=parameter_server
 : >bad.yaml
 refused 'bad.yaml: an empty platform' --platform bad.yaml
 sed 's/bandwidth/bandwith/' slow.yaml >bad.yaml

@@ -159,6 +159,7 @@ static void call_context(void)
     VALUE(CONTEXT, "context", cvy_context_rank(wrong), 0);
     VALUE(CONTEXT, "context", cvy_context_nranks(wrong), 0);
     VALUE(CONTEXT, "context", cvy_context_threads(wrong), 0);
+    VALUE(CONTEXT, "context", cvy_context_device(wrong), NULL);
     FAULT(CONTEXT, "context", cvy_context_load_library(wrong, "lib.so"));
     FAULT(CONTEXT, "context", cvy_context_add_operator(wrong, &(cvy_operator){.size = sizeof(cvy_operator)}));
     FAULT(CONTEXT, "context", cvy_context_broadcast(wrong, numbers, sizeof numbers, 0));

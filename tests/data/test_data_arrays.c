@@ -364,6 +364,9 @@ static void test_foreign(void)
             FAILS(open_text(in_scratch(name), NULL, 0, &d), CVY_E_UNSUPPORTED, words + strlen(file[i].name) + 2);
         }
     }
+    OK(cvy_file_make_folder(in_scratch("store.zarr/t2m")));
+    put_file(in_scratch("store.zarr/.zgroup"), "{}", 2);
+    FAILS(open_text(in_scratch("store.zarr"), NULL, 0, &d), CVY_E_UNSUPPORTED, "is a Zarr store: write it as NetCDF-4");
     /* texts that begin like the files of a program */
     put_file(in_scratch("passwd"), "root:x:0:0", 10);
     FAILS(open_text(in_scratch("passwd"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");

@@ -374,7 +374,8 @@ static void test_wrong_lists(void)
     FAILS(make("[{resize: {size: 4, filter: lanczos}}]", 1, &info, &a), CVY_E_CONFIG, "triangle|bilinear|area");
     FAILS(make("[{resize: 6}, {center_crop: 7}]", 1, &info, &a), CVY_E_SHAPE, "center_crop of 7x7 does not fit");
     FAILS(make("[{std: 0}]", 1, &info, &a), CVY_E_CONFIG, "");
-    FAILS(make("[mirror]", 1, &vector, &a), CVY_E_CONFIG, "mirror needs samples of the shape [C, H, W], these are 4");
+    FAILS(make("[mirror]", 1, &vector, &a), CVY_E_CONFIG,
+          "mirror needs samples of the shape [C, H, W], [C, D, H, W] or [C, T], these are 4");
     FAILS(make("[{mirror: true, resize: 3}]", 1, &info, &a), CVY_E_CONFIG,
           "each list item is one augmentation operation");
     OK(make("[{mean: [1, 2, 3, 4]}]", 1, &vector, &a));

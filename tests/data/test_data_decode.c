@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rows: clang asan */
 /* test_data_decode.c: decoding only what is wanted: windows equal the same window of the whole picture, and reduced
- * pictures show the same positions; then hostile files.¶¶Hostile files are cut off anywhere, have flipped bits or
- * absurd headers, or are kinds of pictures that are refused. */
+ * pictures show the same positions; every kind of PNG; then hostile files, which are cut off anywhere, have flipped
+ * bits or absurd headers, or are kinds of pictures that are refused. */
 #include "test_data_pictures.h"
 
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
 #include <math.h>
+
+#include "data/data_index.h"
 
 enum { H = 230, W = 310 };
 
@@ -361,20 +363,18 @@ static void test_png(int type, int depth, int channels)
     TRUE_THAT(png && error == 0);
     cvy_picture p;
     int64_t c = 0, h = 0, wd = 0;
-    if (depth == 16) { /* would lose its lower bits */
-        FAILS(cvy_picture_read_header(CVY_CODING_PNG, png, size, &c, &h, &wd), CVY_E_UNSUPPORTED, "16 bits a channel");
-        FAILS(cvy_picture_decode(CVY_CODING_PNG, png, size, channels, &room[0], &rows, &p), CVY_E_UNSUPPORTED,
-              "store such pictures as .npy or HDF5");
-        free(png);
-        spng_ctx_free(ctx);
-        return;
-    }
     OK(cvy_picture_read_header(CVY_CODING_PNG, png, size, &c, &h, &wd));
     TRUE_THAT(c == channels && h == SIDE && wd == SIDE);
     OK(cvy_picture_decode(CVY_CODING_PNG, png, size, channels, &room[0], &rows, &p));
     for (int64_t i = 0; i < SIDE * SIDE; i++) {
         for (int64_t k = 0; k < channels; k++) {
-            const int v = narrow[i * per + (per >= 3 ? k : 0)];
+            const int64_t at_value = i * per + (per >= 3 ? k : 0);
+            const int v = narrow[at_value];
+            if (depth == 16) { /* all its bits, as reals from 0 to 255 */
+                TRUE_THAT(p.dtype == CVY_DTYPE_F32);
+                TRUE_THAT(((float *)p.data)[k * SIDE * SIDE + i] == (float)(wide[at_value] / 257.0));
+                continue;
+            }
             const int want = type == SPNG_COLOR_TYPE_INDEXED ? (k == 0 ? 255 - v : k == 1 ? v / 2 : v) : v;
             TRUE_THAT(at(&p, k, 0, i) == want);
         }
@@ -383,6 +383,68 @@ static void test_png(int type, int depth, int channels)
         TRUE_THAT(cvy_picture_decode(CVY_CODING_PNG, png, cut, channels, &room[0], &rows, &p) < 0);
     free(png);
     spng_ctx_free(ctx);
+}
+
+/* ---- PNG of 16 bits in a data set ---- */
+
+enum { DEEP = 8 };
+
+static void put_deep(const char *path, int type, const uint16_t *values, size_t bytes)
+{
+    struct spng_ihdr ihdr = {.width = DEEP, .height = DEEP, .bit_depth = 16, .color_type = (uint8_t)type};
+    spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
+    size_t size = 0;
+    int error = 0;
+    TRUE_THAT(ctx && spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1) == 0 && spng_set_ihdr(ctx, &ihdr) == 0);
+    TRUE_THAT(spng_encode_image(ctx, values, bytes, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE) == 0);
+    void *png = spng_get_png_buffer(ctx, &size, &error);
+    put_file(path, png, size);
+    free(png);
+    spng_ctx_free(ctx);
+}
+
+/* What is read with this list, for grey values that are stored; the list may scale them and move pixels. */
+static void check_deep(const char *list, const uint16_t *values, double by, int is_mirrored)
+{
+    cvy_dataset *d = NULL;
+    float x[DEEP * DEEP];
+    int32_t label = 0;
+    OK(open_text(in_scratch("deep"), list, 1, &d));
+    OK(cvy_dataset_read(d, 0, 0, (void *const[]){x, &label}));
+    for (int i = 0; i < DEEP * DEEP; i++) {
+        const int from = is_mirrored ? i / DEEP * DEEP + DEEP - 1 - i % DEEP : i;
+        TRUE_THAT(fabs(x[i] - values[from] * by) <= 1e-6 * 65535 * by);
+    }
+    cvy_dataset_destroy(&d);
+}
+
+static void test_deep(void)
+{
+    uint16_t grey[DEEP * DEEP], colour[3 * DEEP * DEEP];
+    cvy_picture p = {0};
+    cvy_raw raw = {0};
+    for (int i = 0; i < DEEP * DEEP; i++) {
+        grey[i] = (uint16_t)(i * 1040 + 7);
+        for (int c = 0; c < 3; c++)
+            colour[3 * i + c] = (uint16_t)(1000 * c + i);
+    }
+    OK(cvy_file_make_folder(in_scratch("deep/a")));
+    put_deep(in_scratch("deep/a/1.png"), SPNG_COLOR_TYPE_GRAYSCALE, grey, sizeof grey);
+    put_deep(in_scratch("colour.png"), SPNG_COLOR_TYPE_TRUECOLOR, colour, sizeof colour);
+    check_deep(NULL, grey, 1 / 65535.0, 0);
+    check_deep("[{scale: 257}]", grey, 1, 0);
+    check_deep("[{mirror: {share: 1}}, {std: 0.5}]", grey, 2 / 65535.0, 1);
+    check_deep("[{scale: 257}, {mirror: {share: 1}}, {center_crop: 8}]", grey, 1, 1);
+    OK(cvy_data_read_picture(in_scratch("colour.png"), &raw));
+    OK(cvy_picture_decode(raw.coding, raw.x.data, raw.x.bytes, 1, &room[0], &rows, &p));
+    for (int i = 0; i < DEEP * DEEP; i++) {
+        const double luma = (0.299 * i + 0.587 * (1000 + i) + 0.114 * (2000 + i)) / 257;
+        TRUE_THAT(fabs(((float *)p.data)[i] - luma) < 1e-5);
+    }
+    cvy_picture_to_bytes(&p);
+    for (int i = 0; i < DEEP * DEEP; i++)
+        TRUE_THAT(p.dtype == CVY_DTYPE_U8 && abs(((uint8_t *)p.data)[i] - (815 + i) / 257) <= 1);
+    cvy_raw_free(&raw);
 }
 
 int main(void)
@@ -395,6 +457,7 @@ int main(void)
     test_inks();
     test_refused();
     test_grey();
+    test_deep();
     test_png(SPNG_COLOR_TYPE_GRAYSCALE, 8, 1);
     test_png(SPNG_COLOR_TYPE_GRAYSCALE, 16, 1);
     test_png(SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 8, 1);

@@ -175,6 +175,25 @@ static void test_cosmology_volumes(void)
     FAILS(open_text("{format: cosmology, dimensions: 3, size: 512}", NULL, 0, &d), CVY_E_CONFIG, "at most 256");
 }
 
+/* The last channel is the map without times; the channel before it at two times has half of the logarithm. */
+static void test_cosmology_times(void)
+{
+    static float one[16 * 16], both[2 * 16 * 16], y[2];
+    void *const plain[] = {one, y}, *const grown[] = {both, y};
+    cvy_dataset *d = NULL, *t = NULL;
+    OK(open_text("{format: cosmology, size: 16}", NULL, 0, &d));
+    OK(open_text("{format: cosmology, size: 16, times: 2}", NULL, 0, &t));
+    TRUE_THAT(cvy_dataset_hash(d) != cvy_dataset_hash(t));
+    OK(cvy_dataset_read(d, 3, 0, plain));
+    OK(cvy_dataset_read(t, 3, 0, grown));
+    TRUE_THAT(memcmp(one, both + 256, sizeof one) == 0);
+    const double variance = (double)y[1] * y[1];
+    for (int i = 0; i < 256; i++)
+        TRUE_THAT(fabs(logf(both[i]) + variance / 8 - (logf(one[i]) + variance / 2) / 2) < 1e-5);
+    cvy_dataset_destroy(&d);
+    cvy_dataset_destroy(&t);
+}
+
 static void test_cosmology_sets(void)
 {
     static float a[CELLS], b[CELLS], y[2], z[2];
@@ -389,6 +408,7 @@ int main(void)
     test_fft();
     test_cosmology_statistics();
     test_cosmology_volumes();
+    test_cosmology_times();
     test_cosmology_sets();
     test_shapes_statistics();
     test_shapes_sets();

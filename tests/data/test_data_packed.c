@@ -7,14 +7,6 @@
 
 #include <stdio.h>
 
-static const char *file_of_tests(const char *name)
-{
-    static char path[600];
-    const char *source = getenv("CONVOY_SOURCE");
-    snprintf(path, sizeof path, "%s/tests/data/files/%s", source ? source : ".", name);
-    return path;
-}
-
 static const char *source_of(const char *path, const char *options)
 {
     static char text[900];

@@ -65,6 +65,15 @@ static inline const char *in_scratch(const char *name)
     return path;
 }
 
+/* The path of tests/data/files/name, in one buffer. */
+static inline const char *file_of_tests(const char *name)
+{
+    static char path[600];
+    const char *source = getenv("CONVOY_SOURCE");
+    snprintf(path, sizeof path, "%s/tests/data/files/%s", source ? source : ".", name);
+    return path;
+}
+
 static inline void put_file(const char *path, const void *data, size_t bytes)
 {
     FILE *f = fopen(path, "wb");

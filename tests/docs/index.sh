@@ -34,7 +34,7 @@ planted() { printf '# D\n\n## Index\n\n| words | answer | page |\n|---|---|---|\
 "$CONVOY" help new operator >log 2>&1 && contains log guide/extend.md || fail "help new operator: $(cat log)"
 "$CONVOY" help parallel: auto >log 2>&1 && contains log many-ranks.md#which-grid || fail "help parallel: auto: $(cat log)"
 "$CONVOY" help train.accumulate >log 2>&1 && contains log 'gradient accumulation' || fail "help train.accumulate: $(cat log)"
-"$CONVOY" help GPU >log 2>&1 && contains log docs/README.md#what-convoy-does-not-have || fail "help GPU: $(cat log)"
+"$CONVOY" help ROCm >log 2>&1 && contains log docs/README.md#what-convoy-does-not-have || fail "help ROCm: $(cat log)"
 "$CONVOY" help training step >log 2>&1 && grep -qx '    ARCHITECTURE.md#.*' log || fail "help training step: $(cat log)"
 "$CONVOY" help transfomer >log 2>&1
 [ $? = 2 ] && contains log "did you mean 'transformer'" || fail "help transfomer: $(cat log)"

@@ -27,6 +27,7 @@ program arrays
   call program%create(context, stat=stat, errmsg=message)
   call expect('no context', stat, CVY_E_ARGUMENT, 'a context is used that was not created')
   call context%create(threads=1)
+  if (context%device() /= 'host') error stop 'the device of a context'
   call context%create(stat=stat, errmsg=message)
   call expect('a second creation', stat, CVY_E_ARGUMENT, 'a context is created twice')
   copy = context

@@ -60,7 +60,7 @@ static void read_search(void)
 static void read_wisdom(const char *path, char *warning, size_t room)
 {
     cvy_wisdom *w = NULL;
-    if (cvy_wisdom_open(path, &w) != CVY_OK)
+    if (cvy_wisdom_open(path, NULL, &w) != CVY_OK)
         abort();
     for (int i = 0; i < w->key.count; i++)
         if (!(cvy_wisdom_find(w, w->key.text[i]) >= 0))
@@ -90,7 +90,7 @@ static void read_times(const char *path, const uint8_t *data, size_t size)
     static char machine[1024], warning[4096];
     cvy_wisdom *w = NULL;
     if (!machine[0]) {
-        if (cvy_wisdom_open("off", &w) != CVY_OK)
+        if (cvy_wisdom_open("off", NULL, &w) != CVY_OK)
             abort();
         snprintf(machine, sizeof machine, "%s", w->machine);
         cvy_wisdom_close(&w);

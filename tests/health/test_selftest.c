@@ -50,7 +50,7 @@ static cvy_selftest_kernels_found run_wrong(int which)
     fault = which;
     def.offer = wrong_offer;
     def.run = wrong_run;
-    EXPECT_OK(cvy_selftest_compare_kernels(table, 1, 1e9, &found));
+    EXPECT_OK(cvy_selftest_compare_kernels(NULL, table, 1, 1e9, &found));
     EXPECT(found.runs > 0);
     EXPECT_INT(found.samples, found.of_samples);
     return found;
@@ -78,7 +78,7 @@ static void the_right_kernel_is_not(void)
 {
     cvy_selftest_kernels_found found = {0};
     real = cvy_kernel_find("native.relu");
-    EXPECT_OK(cvy_selftest_compare_kernels(&real, 1, 1e9, &found));
+    EXPECT_OK(cvy_selftest_compare_kernels(NULL, &real, 1, 1e9, &found));
     EXPECT(found.runs > 0);
     EXPECT_INT(found.wrong, 0);
 }
@@ -88,7 +88,7 @@ static void no_time_tries_nothing(void)
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     cvy_selftest_kernels_found found = {0};
-    EXPECT_OK(cvy_selftest_compare_kernels(table, count, -1, &found));
+    EXPECT_OK(cvy_selftest_compare_kernels(NULL, table, count, -1, &found));
     EXPECT_INT(found.samples, 0);
     EXPECT_INT(found.runs, 0);
     EXPECT(found.of_samples > 100);

@@ -335,7 +335,7 @@ static void errors(void)
         {"train: {groups: [a]}", "train.groups: expected keys and values"},
         {"train: {stop: {patience: 3}}",
          "job.yaml:3:15: train.stop watches loss on validation data, but there is none; give data.val"},
-        {"train: {stop: {metric: a}}", "train.stop: the key \"patience\" is missing"},
+        {"train: {stop: {metric: a}}", "train.stop: neither `patience` nor `target` is given"},
         {"train: 3", "job.yaml:3:8: train: expected keys and values, got a single value"},
         {"checkpoint: {every: 500}",
          "job.yaml:3:21: checkpoint.every: \"500\" is not a duration, expected a number and a "

@@ -52,7 +52,8 @@ static inline cvy_status to_layout(const cvy_value *v, const cvy_memory_format *
     CVY_TRY(open_memory((size_t)b.elems * cvy_dtype_bytes(format->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()}, format, 1, &reorder));
+    CVY_TRY(
+        cvy_reorder_create(NULL, &v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()}, format, 1, &reorder));
     cvy_reorder_run(reorder, plain, out->whole + GUARD);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;

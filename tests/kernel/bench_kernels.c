@@ -22,7 +22,7 @@
 
 #include "base/machine/base_clock.h"
 #include "base/number/base_rng.h"
-#include "kernel/kernel.h"
+#include "kernel/kernel_library.h"
 #include "pass/pass.h"
 
 struct line {
@@ -159,7 +159,7 @@ static cvy_status to_layout(const cvy_value *v, const float *plain, const cvy_me
     CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(to->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &from, to, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(NULL, &v->shape, &from, to, 1, &reorder));
     cvy_reorder_run(reorder, plain, *out);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
@@ -169,8 +169,8 @@ static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layo
 {
     cvy_reorder *reorder = NULL;
     const cvy_layout to = cvy_layout_plain();
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, *layout}, &(cvy_memory_format){v->dtype, to},
-                               1, &reorder));
+    CVY_TRY(cvy_reorder_create(NULL, &v->shape, &(cvy_memory_format){v->dtype, *layout},
+                               &(cvy_memory_format){v->dtype, to}, 1, &reorder));
     cvy_reorder_run(reorder, data, plain);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
@@ -367,8 +367,8 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
         CVY_TRY(reference(node, all, want));
     for (int preference = 1000; preference > 0; preference--)
         for (int i = 0; i < count; i++)
-            if (table[i]->preference == preference && strcmp(table[i]->op, node->op->name) == 0 &&
-                (!o->kernel || strstr(table[i]->name, o->kernel))) {
+            if (table[i]->preference == preference && cvy_kernel_fits(table[i], NULL) &&
+                strcmp(table[i]->op, node->op->name) == 0 && (!o->kernel || strstr(table[i]->name, o->kernel))) {
                 CVY_TRY(try_kernel(o, table[i], node, all, want, !kept));
                 kept = 1;
             }

@@ -58,7 +58,7 @@ static inline cvy_status copy_in_layout(const cvy_value *v, const cvy_layout *la
     CVY_TRY(cvy_mem_alloc((size_t)b->elems * cvy_dtype_bytes(v->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()},
+    CVY_TRY(cvy_reorder_create(NULL, &v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()},
                                &(cvy_memory_format){v->dtype, *layout}, 1, &reorder));
     cvy_reorder_run(reorder, plain, *out);
     cvy_reorder_destroy(&reorder);

@@ -85,8 +85,8 @@ static cvy_status call(const cvy_eval *e, const cvy_node *node, const cvy_kernel
             continue;
         const cvy_memory_format format = {CVY_DTYPE_F32, ask.dst[i]}, flat = {CVY_DTYPE_F32, cvy_layout_plain()};
         CVY_TRY(cvy_mem_alloc((size_t)cvy_eval_of(e, node->dst[i])->elems * sizeof **plain, &plain[i]));
-        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &format, &flat, 1, &back));
-        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &flat, &format, 1, &again));
+        CVY_TRY(cvy_reorder_create(NULL, &node->dst[i]->shape, &format, &flat, 1, &back));
+        CVY_TRY(cvy_reorder_create(NULL, &node->dst[i]->shape, &flat, &format, 1, &again));
         cvy_reorder_run(back, to[i], plain[i]);
         CVY_TRY(open_memory(dst[i].bytes, &padded));
         cvy_reorder_run(again, plain[i], padded.whole + GUARD); /* the padding of this copy is zero */

@@ -76,8 +76,8 @@ static cvy_status check(const struct pair *p, cvy_dtype dtype, int threads)
     CVY_TRY(numbered(dtype, &shape, &to, &got));
     const size_t bytes = (size_t)got.elems * cvy_dtype_bytes(dtype);
     memset(got.data, 0x55, bytes + 64);
-    CVY_TRY(cvy_reorder_create(&shape, &(cvy_memory_format){dtype, from}, &(cvy_memory_format){dtype, to}, threads,
-                               &reorder));
+    CVY_TRY(cvy_reorder_create(NULL, &shape, &(cvy_memory_format){dtype, from}, &(cvy_memory_format){dtype, to},
+                               threads, &reorder));
     for (int run = 0; run < 2; run++) {
         cvy_reorder_run(reorder, src.data, got.data);
         expect(memcmp(got.data, want.data, bytes) == 0, p, dtype, "elements or padding differ");

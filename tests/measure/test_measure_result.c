@@ -41,7 +41,7 @@ static void test_json(void)
     r.by_clock = 1;
     r.mode = CVY_BENCH_FORWARD;
     EXPECT_OK(cvy_bench_result_json(&r, &text));
-    EXPECT(strstr(text, "\"predicted_ms\": 2.5}") && strstr(text, "\"deterministic_shards\": 4, \"kernels\": \"clock"));
+    EXPECT(strstr(text, "\"predicted_ms\": 2.5") && strstr(text, "\"deterministic_shards\": 4, \"kernels\": \"clock"));
     EXPECT(strstr(text, "\"mode\": \"forward\",") != NULL);
     cvy_text_release(&text);
     r.mode = CVY_BENCH_FORWARD_BACKWARD;
@@ -101,14 +101,79 @@ static cvy_status read_platform(cvy_pool *pool, const char *text)
 /* Each kind of value in place of each value of a description of a machine. */
 static void test_kinds_of_a_platform(void)
 {
-    confuse("{summary: s, topology: dragonfly, groups: [4, 10], chassis: [6, 3], blades: [16, 1], nodes: 4, bandwidth: "
-            "5e9, latency: 3e-7, message: 3e-7, add: 2e10, memory: 3e11, cores: 68, rates: {lenet: 47}, gflop_per_s: "
-            "1900}",
-            read_platform);
+    confuse(
+        "{summary: s, topology: dragonfly, groups: [4, 10], chassis: [6, 3], blades: [16, 1], nodes: 4, bandwidth: "
+        "5e9, latency: 3e-7, message: 3e-7, add: 2e10, memory: 3e11, cores: 68, sockets: 2, socket_bandwidth: 6e10, "
+        "noise: 0.01, rates: {lenet: 47, alexnet: {1: 10, 8: 40}}, gflop_per_s: 1900}",
+        read_platform);
     confuse(
         "{topology: fat_tree, down: [4, 4], up: [1, 2], parallel: [1, 1], bandwidth: 5e9, latency: 3e-7, add: 2e10, "
         "gflop_per_s: 1900}",
         read_platform);
+}
+
+static cvy_status read_rates(const char *rates, cvy_platform *out)
+{
+    char text[512];
+    const cvy_platform_opts opts = {.size = sizeof opts, .name = "platform", .text = text, .model = "lenet"};
+    snprintf(text, sizeof text,
+             "{topology: star, nodes: 2, bandwidth: 5e9, latency: 3e-7, add: 2e10, gflop_per_s: 1900, rates: %s}",
+             rates);
+    *out = (cvy_platform){.size = sizeof *out};
+    const cvy_status status = cvy_run_platform(&opts, out);
+    if (status == CVY_OK)
+        cvy_text_release(&out->xml);
+    return status;
+}
+
+/* 1 sample takes 40 ms, 9 samples take 120 ms: 10 ms for each further one. Above the table the speed is that of its
+ * last row. */
+static void test_rates_of_a_platform(void)
+{
+    static const struct {
+        const char *rates, *message;
+    } wrong[] = {
+        {"{lenet: {8: 40, 1: 10}}", "ascending order"},
+        {"{lenet: {0: 40}}", "ascending order"},
+        {"{lenet: {a: 40}}", "ascending order"},
+        {"{lenet: {1: 10, 2: 40}}", "less time than 1"},
+        {"{lenet: {1: 0}}", "above 0"},
+        {"{lenet: {}}", "expected 1 .. 32"},
+        {"{other: {1: -5}}", "above 0"}, /* also of a network that is not simulated */
+    };
+    cvy_platform p;
+    EXPECT_OK(read_rates("{lenet: {1: 25, 9: 75}}", &p));
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 1), 25, 1e-12);
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 0.5), 25, 1e-12);
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 4), 4 / 0.07, 1e-9);
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 9), 75, 1e-12);
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 100), 75, 1e-12);
+    EXPECT_OK(read_rates("{lenet: 47}", &p));
+    EXPECT_NEAR(cvy_platform_images_per_s(&p, 3), 47, 1e-12);
+    EXPECT_OK(read_rates("{other: 47}", &p));
+    EXPECT(cvy_platform_images_per_s(&p, 3) == 0);
+    for (int i = 0; i < CVY_COUNT(wrong); i++)
+        EXPECT_FAULT(read_rates(wrong[i].rates, &p), CVY_E_CONFIG, wrong[i].message);
+}
+
+/* Of the 32 first nodes 4 are below the second switch, so 4 messages share 20 uplinks; of 49 nodes 21 are, one too
+ * many.
+ */
+static void test_shared_uplinks(void)
+{
+    const cvy_platform_opts opts = {.size = sizeof opts,
+                                    .name = "platform",
+                                    .text = "{topology: fat_tree, down: [28, 38], up: [1, 20], parallel: [1, 1], "
+                                            "bandwidth: 5e9, latency: 3e-7, add: 2e10, gflop_per_s: 1900}"};
+    static const struct {
+        int64_t nodes;
+        double share;
+    } want[] = {{1, 1}, {28, 1}, {29, 1}, {32, 1}, {48, 1}, {49, 0.5}, {56, 0.5}, {1024, 0.5}};
+    cvy_platform p = {.size = sizeof p};
+    EXPECT_OK(cvy_run_platform(&opts, &p));
+    for (int i = 0; i < CVY_COUNT(want); i++)
+        EXPECT_NEAR(cvy_platform_share(&p, want[i].nodes), want[i].share, 1e-12);
+    cvy_text_release(&p.xml);
 }
 
 int main(void)
@@ -117,5 +182,7 @@ int main(void)
     TEST(test_lines);
     TEST(test_size);
     TEST(test_kinds_of_a_platform);
+    TEST(test_rates_of_a_platform);
+    TEST(test_shared_uplinks);
     return test_end();
 }

@@ -5,11 +5,10 @@
  * fit.
  *
  * scikit-learn 1.9 computed iou and dice (jaccard_score and f1_score for each class, with the weights of the
- * positions), NumPy border_rmse and spectrum_error (by its fft2), from these formulas. There are 12 samples of 3
- * classes on 5x6 positions: output[n][k][p] = sin(1.3 n + 2.1 k + 0.7 p), label (n n + p / 3) mod 3, or 9, which is
- * ignored, if (n
- * + p) mod 11 is 0; the weight of a sample is 1 + n mod 3, and 0 for n = 4. Targets of fields are cos(0.9 n + 1.7 k +
- * 0.3 p).
+ * positions), the formula of DeepCAM's reference in Python those of per_sample, NumPy border_rmse and spectrum_error
+ * (by its fft2), from these formulas. There are 12 samples of 3 classes on 5x6 positions: output[n][k][p] = sin(1.3 n
+ * + 2.1 k + 0.7 p), label (n n + p / 3) mod 3, or 9, which is ignored, if (n + p) mod 11 is 0; the weight of a sample
+ * is 1 + n mod 3, and 0 for n = 4. Targets of fields are cos(0.9 n + 1.7 k + 0.3 p).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -77,6 +76,8 @@ static void values(void)
     expect("{name: iou, ignore_label: 9}", 0, 0.20071383240126495);
     expect("{name: iou, ignore_label: 9, leave_out: [0]}", 0, 0.17487266553480474);
     expect("{name: dice, ignore_label: 9}", 0, 0.33162193167259024);
+    expect("{name: iou, ignore_label: 9, per_sample: true}", 0, 0.2447946908508406);
+    expect("{name: dice, ignore_label: 9, per_sample: true}", 0, 0.3299599231698866);
     expect("{name: accuracy, ignore_label: 9}", 0, 0.32833333333333331);
     expect("rmse", 1, 1.0020133851000648);
     expect("{name: border_rmse, width: 1}", 1, 1.0045647889034055);
@@ -139,6 +140,11 @@ static void classes_that_do_not_occur(void)
     EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){.n = 1, .output = &out, .target = &map}));
     EXPECT_OK(cvy_metric_finish(m, self, &value, NULL));
     EXPECT_NEAR(value, (2.0 / 3 + 1) / 2, 1e-15);
+    cvy_metric_destroy(&m);
+    EXPECT_OK(cvy_metric_open("{name: iou, per_sample: true}", &(cvy_shape){2, {3, 4}}, &m));
+    EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){.n = 1, .output = &out, .target = &map}));
+    EXPECT_OK(cvy_metric_finish(m, self, &value, NULL));
+    EXPECT_NEAR(value, (2.0 / 3 + 1 + 1) / 3, 1e-15);
     cvy_metric_destroy(&m);
 }
 

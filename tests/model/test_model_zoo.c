@@ -117,8 +117,9 @@ static const struct trial trials[] = {
     {"hep-cnn", "", {3, {3, 32, 32}}, 1},
     {"lenet", "", {3, {1, 28, 28}}, 1},
     {"linear", "", {3, {1, 8, 8}}, 1},
-    {"cosmoflow", "filters: 4, dropout: 0.2", {4, {4, 32, 32, 32}}, 1},
+    {"cosmoflow", "filters: 4, dropout: 0.2, init: xavier", {4, {4, 32, 32, 32}}, 1},
     {"cosmoflow", "filters: 4, depth: 2, kernel: 2, range: 0", {4, {1, 8, 8, 8}}, 1},
+    {"deepcam", "filters: 4, middle: 1", {3, {2, 32, 48}}, 1},
     {"unet", "filters: 4", {3, {1, 32, 16}}, 1},
     {"unet", "filters: 4, depth: 2, norm: none, up: resize, residual: true", {3, {3, 8, 16}}, 1},
     {"unet", "filters: 4, depth: 2, norm: group, groups: 2, attention: true", {4, {1, 8, 8, 16}}, 1},
@@ -275,6 +276,11 @@ static void sizes_that_do_not_fit_are_refused(void)
     EXPECT_FAULT(cvy_model_zoo("unet", NULL, &row, 0, &m), CVY_E_SHAPE, "[C, H, W] or [C, D, H, W]");
     EXPECT_FAULT(cvy_model_zoo("unet", "norm: group, filters: 12", NULL, 0, &m), CVY_E_CONFIG,
                  "`groups` 8 must divide `filters` 12");
+    EXPECT_FAULT(cvy_model_zoo("deepcam", NULL, &picture, 0, &m), CVY_E_SHAPE,
+                 "both must be multiples of 16, and the input has 100x90");
+    EXPECT_FAULT(cvy_model_zoo("deepcam", NULL, &volume, 0, &m), CVY_E_SHAPE, "[C, H, W]");
+    EXPECT_FAULT(cvy_model_zoo("deepcam", "filters: 6", NULL, 0, &m), CVY_E_CONFIG,
+                 "`filters` 6 must be a multiple of 4");
     EXPECT(m == NULL);
 }
 

@@ -100,6 +100,58 @@ def cosmoflow(kernel):
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * 64, 128), nn.Linear(128, 64), nn.Linear(64, 4))
 
 
+class Separable(nn.Sequential):
+    def __init__(self, c_in, c_out, stride=1, rate=1):
+        super().__init__(nn.Conv2d(c_in, c_in, 3, stride, rate, rate, c_in, bias=False), nn.Conv2d(c_in, c_out, 1, bias=False))
+
+
+class XceptionBlock(nn.Module):
+    """widths: channels before and after each separable convolution with batch norm; end: the stride of one more without it, or 0."""
+
+    def __init__(self, widths, end):
+        super().__init__()
+        c_in, c_out, stride = widths[0], widths[-1], max(end, 1)
+        layers = [layer for a, b in zip(widths, widths[1:]) for layer in (Separable(a, b), nn.BatchNorm2d(b), nn.ReLU())][:-1]
+        self.main = nn.Sequential(*layers, *([Separable(c_out, c_out, end)] if end else []))
+        plain = c_in == c_out and stride == 1
+        self.short = nn.Identity() if plain else nn.Sequential(nn.Conv2d(c_in, c_out, 1, stride, bias=False), nn.BatchNorm2d(c_out))
+
+    def forward(self, x):
+        return self.main(x) + self.short(x)
+
+
+class DeepCAM(nn.Module):
+    """deepcam/src/deepCam/architecture/deeplab_xception.py of MLPerf HPC with an output stride of 16; widths and blocks by f and middle."""
+
+    def __init__(self, f=32, middle=16):
+        super().__init__()
+        w = lambda at_32: f * at_32 // 32
+        bn = lambda c, layer: nn.Sequential(layer, nn.BatchNorm2d(c), nn.ReLU())
+        conv = lambda a, b, k, stride=1, rate=1: bn(b, nn.Conv2d(a, b, k, stride, k // 2 * rate, rate, bias=False))
+        up = lambda a, b: nn.ConvTranspose2d(a, b, 3, 2, 1, 1, bias=False)
+        self.stem = nn.Sequential(conv(16, w(32), 3, 2), conv(w(32), w(64), 3), XceptionBlock([w(64), w(128), w(128)], 2), nn.ReLU())
+        entry = [layer for a, b in ((128, 256), (256, 728)) for layer in (XceptionBlock([w(a), w(b), w(b)], 2), nn.ReLU())]
+        self.body = nn.Sequential(*entry, *(nn.Sequential(XceptionBlock([w(728)] * 4, 0), nn.ReLU()) for _ in range(middle)),
+                                  XceptionBlock([w(728), w(728), w(1024)], 1),
+                                  *(bn(w(b), Separable(w(a), w(b), 1, 2)) for a, b in ((1024, 1536), (1536, 1536), (1536, 2048))))
+        self.aspp = nn.ModuleList(conv(w(2048), w(256), 3 if rate > 1 else 1, 1, rate) for rate in (1, 6, 12, 18))
+        self.pool = nn.Linear(w(2048), w(256), bias=False)
+        self.scale, self.shift = nn.Parameter(torch.ones(w(256), 1, 1)), nn.Parameter(torch.zeros(w(256), 1, 1))
+        self.mixed = conv(5 * w(256), w(256), 1)
+        self.coarse = nn.Sequential(*(bn(w(256), up(w(256), w(256))) for _ in range(2)))
+        self.low = conv(w(128), w(48), 1)
+        self.head = nn.Sequential(conv(w(256) + w(48), w(256), 3), conv(w(256), w(256), 3), nn.Conv2d(w(256), w(256), 1),
+                                  bn(w(256), up(w(256), w(256))), up(w(256), 3))
+
+    def forward(self, x):
+        low = self.stem(x)
+        x = self.body(low)
+        parts = [branch(x) for branch in self.aspp]
+        mean = torch.relu(self.scale * self.pool(x.mean((2, 3)))[:, :, None, None] + self.shift)
+        x = self.coarse(self.mixed(torch.cat(parts + [mean.expand(-1, -1, *x.shape[2:])], 1)))
+        return self.head(torch.cat([x, self.low(low)], 1))
+
+
 class Join(nn.Module):
     def __init__(self, *branches):
         super().__init__()
@@ -242,6 +294,8 @@ NETS = [  # each row: name in the zoo, options, input (its shape, or the size of
     ("hep-cnn", "", 224, "Kurth et al. 2017, section III-A", hep_cnn),
     ("cosmoflow", "", (4, 128, 128, 128), "MLPerf HPC 1.0's cosmoflow", lambda: cosmoflow(3)),
     ("cosmoflow", "kernel: 2", (4, 128, 128, 128), "MLPerf HPC 0.7's cosmoflow", lambda: cosmoflow(2)),
+    ("deepcam", "", (16, 768, 1152), "MLPerf HPC 1.0's deepcam", DeepCAM),
+    ("deepcam", "filters: 8, middle: 2", (16, 96, 64), "MLPerf HPC 1.0's deepcam", lambda: DeepCAM(8, 2)),
     ("unet", "", (1, 256, 256), "Ronneberger et al. 2015, with padding", lambda: UNet(1, 2, 2, 4, 64, True, "deconv", False, False)),
     ("unet", "norm: none, up: resize, depth: 3", (1, 256, 256), "Ronneberger et al. 2015, with padding",
      lambda: UNet(1, 2, 2, 3, 64, False, "resize", False, False)),

@@ -1,6 +1,7 @@
 /*
  * test_optim.c: three steps of each optimiser against PyTorch, by the reference kernel in f64 and by every registered
- * kernel in f32, in a plain layout and in a padded one whose padding lanes must stay zero.
+ * kernel in f32, in a plain layout and in a padded one whose padding lanes must stay zero. The kernels for GPUs run on
+ * the emulated device.
  *
  * PyTorch 2.15 computed the numbers in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0, 1, 2
  * with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the given options (lr_mult multiplies
@@ -20,9 +21,10 @@
  */
 #include <stdio.h>
 
-#include "kernel/kernel.h"
+#include "backend/emulated/emulated.h"
+#include "kernel/kernel_library.h"
 #include "op/graph_eval.h"
-#include "optim/optim.h"
+#include "optim/optim_update.h"
 
 struct row {
     const char *op, *options;
@@ -260,14 +262,55 @@ static int64_t place(const cvy_blocking *layout, int i)
     return cvy_blocking_offset(layout, at);
 }
 
-static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def *kernel, const char *tag)
+/* ---- where a kernel works ---- */
+
+static cvy_space device; /* the emulated GPU */
+
+/* Memory of the host, and its copy in a space; NULL: the host's memory itself. */
+struct memory {
+    const cvy_space *space;
+    void *host, *there;
+    size_t bytes;
+};
+
+static void *memory_open(struct memory *m, const cvy_space *space, void *host, size_t bytes)
+{
+    *m = (struct memory){space, host, host, bytes};
+    if (space) {
+        EXPECT_OK(cvy_space_alloc(space, bytes, 0, &m->there));
+        EXPECT_OK(cvy_space_write(space, m->there, host, bytes));
+    }
+    return m->there;
+}
+
+static void memory_push(const struct memory *m)
+{
+    if (m->space)
+        EXPECT_OK(cvy_space_write(m->space, m->there, m->host, m->bytes));
+}
+
+static void memory_pull(const struct memory *m)
+{
+    if (m->space)
+        EXPECT_OK(cvy_space_read(m->space, m->host, m->there, m->bytes));
+}
+
+static void memory_close(struct memory *m)
+{
+    if (m->space)
+        cvy_space_free(m->space, &m->there, m->bytes);
+}
+
+static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def *kernel, const char *tag,
+                        const cvy_space *space)
 {
     enum { ROOM = 256 };
     struct update_graph b = {.is_bias = is_bias};
     struct averages average = {.is_on = strstr(row->options, "average") != NULL};
     cvy_blocking layout;
-    cvy_kernel_ask ask = {.threads = 2};
+    cvy_kernel_ask ask = {.threads = 2, .space = space};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
+    struct memory at[CVY_NODE_SRC_MAX], work;
     void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
     double lr = 0, scale = 0.5, result[ELEMS], scratch[8];
     int64_t step = 0;
@@ -275,28 +318,33 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     ask.node = b.node;
     ask.src[0] = cvy_layout_make(tag);
     EXPECT_OK(kernel->offer(&ask));
-    for (int i = 0; i < b.node->nsrc; i++) {
-        src[i] = memory[i];
-        EXPECT(i == 2 || i == 3 || i == 4 || cvy_layout_equal(&ask.src[i], &ask.src[0]));
-    }
-    for (int i = 0; i < b.node->ndst; i++)
-        if (b.node->dst[i])
-            dst[i] = src[i ? 4 + i : 0];
-    src[2] = &lr;
-    src[3] = &scale;
-    src[4] = &step;
     EXPECT_OK(cvy_blocking_make(&ask.src[0], &shape, &layout));
     EXPECT(layout.elems <= ROOM);
     EXPECT(ask.scratch_bytes <= sizeof scratch);
     memset(memory, 0, sizeof memory);
     for (int i = 0; i < ELEMS; i++)
         memory[0][place(&layout, i)] = (float)weight_at(i);
+    for (int i = 0; i < b.node->nsrc; i++) {
+        void *const of[] = {memory[0], memory[1], &lr, &scale, &step};
+        const int is_scalar = i >= 2 && i <= 4;
+        src[i] = memory_open(&at[i], space, i < 5 ? of[i] : memory[i],
+                             is_scalar ? sizeof(double) : (size_t)layout.elems * sizeof(float));
+        EXPECT(is_scalar || cvy_layout_equal(&ask.src[i], &ask.src[0]));
+    }
+    for (int i = 0; i < b.node->ndst; i++)
+        if (b.node->dst[i])
+            dst[i] = src[i ? 4 + i : 0];
+    memory_open(&work, space, scratch, ask.scratch_bytes);
     EXPECT_OK(kernel->create(&ask, &state));
     for (; step < STEPS; step++) {
         lr = lr_at(row, step);
         for (int i = 0; i < ELEMS; i++)
             memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
-        EXPECT_OK(kernel->run(state, src, dst, scratch));
+        for (int i = 1; i < 5; i++)
+            memory_push(&at[i]);
+        EXPECT_OK(kernel->run(state, src, dst, work.there));
+        for (int i = 0; i < b.node->nsrc; i++)
+            memory_pull(&at[i]);
         for (int i = 0; i < ELEMS; i++)
             add_weight(&average, i, step, memory[0][place(&layout, i)]);
     }
@@ -306,7 +354,9 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     check(row, kernel->name, result, 2e-6);
     for (int i = 0; i < ELEMS && average.is_on; i++)
         check_average(row, kernel->name, i, memory[b.node->nsrc - 1][place(&layout, i)], average.at[i], 2e-7);
+    memory_close(&work);
     for (int m = 0; m < b.node->nsrc; m++) {
+        memory_close(&at[m]);
         for (int i = 0; i < ELEMS; i++)
             memory[m][place(&layout, i)] = 0;
         for (int i = 0; i < ROOM; i++)
@@ -315,18 +365,26 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
     close_update(&b);
 }
 
-/* Returns the number of fast kernels. */
+/* Returns the number of fast kernels: those of the host, plus 100 for each of a GPU. */
 static int compare(const struct row *row, int is_bias)
 {
     int nkernel = 0, found = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&nkernel);
     plain_kernel(row, is_bias);
-    for (int k = 0; k < nkernel; k++)
-        if (strcmp(table[k]->op, row->op) == 0) {
-            fast_kernel(row, is_bias, table[k], "");
-            fast_kernel(row, is_bias, table[k], "AB4b8a");
+    for (int k = 0; k < nkernel; k++) {
+        if (strcmp(table[k]->op, row->op) != 0)
+            continue;
+        if (cvy_kernel_fits(table[k], NULL)) {
+            fast_kernel(row, is_bias, table[k], "", NULL);
+            fast_kernel(row, is_bias, table[k], "AB4b8a", NULL);
             found++;
         }
+        if (cvy_kernel_fits(table[k], &device)) {
+            fast_kernel(row, is_bias, table[k], "", &device);
+            fast_kernel(row, is_bias, table[k], "ba", &device);
+            found += 100;
+        }
+    }
     return found;
 }
 
@@ -337,9 +395,9 @@ static void compare_all(const struct row *rows_of, int count, int is_bias)
         struct row with = rows_of[i];
         char options[200];
         snprintf(options, sizeof options, "%s%saverage: 0.1", with.options, *with.options ? ", " : "");
-        EXPECT(compare(&rows_of[i], is_bias) >= 1);
+        EXPECT(compare(&rows_of[i], is_bias) >= 101);
         with.options = options;
-        EXPECT(compare(&with, is_bias) >= 1);
+        EXPECT(compare(&with, is_bias) >= 101);
     }
 }
 
@@ -355,16 +413,19 @@ enum { LARGE = 50021 }; /* six pieces and a part of one */
 static const cvy_shape large = {1, {LARGE}};
 
 /* Runs two steps on a large weight in f32. If kernel is NULL, the reference kernel is used. */
-static void run_large(const struct row *row, const cvy_kernel_def *kernel, int threads, float *weight)
+static void run_large(const struct row *row, const cvy_kernel_def *kernel, const cvy_space *space, int threads,
+                      float *weight)
 {
     struct update_graph b = {0};
-    cvy_kernel_ask ask = {.threads = threads};
+    cvy_kernel_ask ask = {.threads = threads, .space = space};
     static float gradient[LARGE], kept[3][LARGE];
-    double lr = 0.5, scale = 0.25, scratch[64];
+    static double scratch[2000];
+    double lr = 0.5, scale = 0.25;
     int64_t step = 0;
     void *state = NULL, *src[] = {weight, gradient, &lr, &scale, &step, kept[0], kept[1], kept[2]},
          *dst[] = {weight, kept[0], kept[1], kept[2]};
     cvy_span from[CVY_COUNT(src)] = {{0}}, to[CVY_COUNT(dst)] = {{0}};
+    struct memory at[CVY_COUNT(src)], work;
     EXPECT_OK(open_update_of(&b, row, CVY_DTYPE_F32, &large));
     ask.node = b.node;
     for (int i = 0; i < CVY_COUNT(src); i++)
@@ -381,13 +442,24 @@ static void run_large(const struct row *row, const cvy_kernel_def *kernel, int t
     memset(kept, 0, sizeof kept);
     for (int i = 0; i < LARGE; i++)
         weight[i] = (float)weight_at(i);
+    for (int i = 0; i < CVY_COUNT(src); i++)
+        src[i] = memory_open(&at[i], space, src[i], i >= 2 && i <= 4 ? sizeof(double) : sizeof gradient);
+    for (int i = 0; i < CVY_COUNT(dst); i++)
+        dst[i] = src[i ? 4 + i : 0];
+    memory_open(&work, space, scratch, ask.scratch_bytes);
     for (; step < 2; step++) {
         for (int i = 0; i < LARGE; i++)
             gradient[i] = (float)gradient_at(i, (int)step);
-        EXPECT_OK(kernel ? kernel->run(state, src, dst, scratch) : b.node->op->reference(b.node, from, to));
+        memory_push(&at[CVY_OPTIM_GRADIENT]);
+        memory_push(&at[CVY_OPTIM_STEP]);
+        EXPECT_OK(kernel ? kernel->run(state, src, dst, work.there) : b.node->op->reference(b.node, from, to));
     }
+    memory_pull(&at[0]);
     if (kernel)
         kernel->destroy(state);
+    for (int i = 0; i < CVY_COUNT(src); i++)
+        memory_close(&at[i]);
+    memory_close(&work);
     close_update(&b);
 }
 
@@ -399,25 +471,33 @@ static void same_bits_by_any_number_of_threads(void)
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int r = 0; r < CVY_COUNT(rows); r++)
         for (int k = 0; k < count; k++) {
-            if (strcmp(table[k]->op, rows[r].op) != 0)
+            if (strcmp(table[k]->op, rows[r].op) != 0 || !cvy_kernel_fits(table[k], NULL))
                 continue;
-            run_large(&rows[r], table[k], 1, one);
+            run_large(&rows[r], table[k], NULL, 1, one);
             for (int threads = 2; threads <= 5; threads++, compared++) {
-                run_large(&rows[r], table[k], threads, more);
+                run_large(&rows[r], table[k], NULL, threads, more);
                 EXPECT(memcmp(one, more, sizeof one) == 0);
             }
         }
     EXPECT(compared >= 4 * CVY_COUNT(rows));
 }
 
-static const cvy_kernel_def *kernel_of(const char *op)
+static const cvy_kernel_def *kernel_of(const char *op, const cvy_space *space)
 {
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int i = 0; i < count; i++)
-        if (strcmp(table[i]->op, op) == 0)
+        if (strcmp(table[i]->op, op) == 0 && cvy_kernel_fits(table[i], space))
             return table[i];
     return NULL;
+}
+
+static double difference(const float *a, const float *b)
+{
+    double worst = 0;
+    for (int i = 0; i < LARGE; i++)
+        worst = fmax(worst, fabs((double)a[i] - b[i]) / fmax(1, fabs((double)b[i])));
+    return worst;
 }
 
 /* The norms and the update have the same bits for any number of threads. The update agrees with that of the reference
@@ -431,21 +511,42 @@ static void norms_are_summed_in_a_fixed_order(void)
     static float plain[LARGE], one[LARGE], more[LARGE];
     for (int r = 0; r < CVY_COUNT(with_norms); r++) {
         const struct row *row = &with_norms[r];
-        const cvy_kernel_def *kernel = kernel_of(row->op);
+        const cvy_kernel_def *kernel = kernel_of(row->op, NULL);
         EXPECT(kernel != NULL);
         if (!kernel)
             return;
-        run_large(row, NULL, 1, plain);
-        run_large(row, kernel, 1, one);
-        double worst = 0;
-        for (int i = 0; i < LARGE; i++)
-            worst = fmax(worst, fabs((double)one[i] - plain[i]));
-        EXPECT(worst <= 2e-6);
+        run_large(row, NULL, NULL, 1, plain);
+        run_large(row, kernel, NULL, 1, one);
+        EXPECT(difference(one, plain) <= 2e-6);
         EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* the weight has changed */
         for (int threads = 2; threads <= 4; threads++) {
-            run_large(row, kernel, threads, more);
+            run_large(row, kernel, NULL, threads, more);
             EXPECT(memcmp(one, more, sizeof one) == 0);
         }
+    }
+}
+
+/* A device is no further from the reference kernel than the host is, and its bits do not depend on the order of threads
+ * and blocks. */
+static void a_device_updates_as_the_reference_does(void)
+{
+    static float plain[LARGE], one[LARGE], more[LARGE];
+    for (int r = 0; r < CVY_COUNT(rows); r++) {
+        const cvy_kernel_def *kernel = kernel_of(rows[r].op, &device);
+        EXPECT(kernel != NULL);
+        if (!kernel)
+            return;
+        run_large(&rows[r], NULL, NULL, 1, plain);
+        for (int order = 0; order < CVY_EMULATED_ANY; order++) {
+            cvy_emulated_setup_now.order = order;
+            run_large(&rows[r], kernel, &device, 1, order ? more : one);
+            EXPECT(order == 0 || memcmp(one, more, sizeof one) == 0);
+        }
+        const double worst = difference(one, plain);
+        run_large(&rows[r], kernel_of(rows[r].op, NULL), NULL, 1, more);
+        if (worst > 1e-6 + 1.5 * difference(more, plain))
+            printf("%s {%s}: %g\n", rows[r].op, rows[r].options, worst);
+        EXPECT(worst <= 1e-6 + 1.5 * difference(more, plain));
     }
 }
 
@@ -477,9 +578,12 @@ static void states_belong_to_weights(void)
 
 int main(void)
 {
+    EXPECT_OK(cvy_space_open_def(&cvy_emulated_backend, NULL, &device));
     TEST(updates_equal_pytorch);
     TEST(same_bits_by_any_number_of_threads);
     TEST(norms_are_summed_in_a_fixed_order);
+    TEST(a_device_updates_as_the_reference_does);
     TEST(states_belong_to_weights);
+    cvy_space_close(&device);
     return test_end();
 }

@@ -70,6 +70,9 @@ static void schedules_equal_pytorch(void)
     expect("{name: multi_step, at: [20 steps, 7 epochs], factor: 0.5}", 20, 0.05);
     expect("{name: multi_step, at: [160 samples, 560 samples], factor: 0.5}", 70, 0.025);
     expect("{name: multi_step, at: 70 steps, factor: 0.5}", 99, 0.05);
+    expect("{name: multi_step, at: [20 steps, 7 epochs], factor: [0.25, 0.5]}", 19, 0.1);
+    expect("{name: multi_step, at: [20 steps, 7 epochs], factor: [0.25, 0.5]}", 20, 0.025);
+    expect("{name: multi_step, at: [20 steps, 7 epochs], factor: [0.25, 0.5]}", 70, 0.0125);
     expect("{name: exponential, every: 1 step, factor: 0.95}", 1, 0.095);
     expect("{name: exponential, every: 1 step, factor: 0.95}", 50, 0.007694497527671311);
     expect("{name: polynomial, power: 2}", 1, 0.09801);
@@ -141,6 +144,9 @@ static void mistakes_are_named(void)
     EXPECT_FAULT(create("{name: step, every: 3 parsecs}", &s), CVY_E_CONFIG, "not a duration");
     EXPECT_FAULT(create("{name: constant, warmup: -1 steps}", &s), CVY_E_CONFIG, "warmup is \"-1 steps\", expected");
     EXPECT_FAULT(create("{name: multi_step, at: []}", &s), CVY_E_CONFIG, "at is an empty list");
+    EXPECT_FAULT(create("{name: multi_step, at: 3 steps, factor: [0.1, 0.2]}", &s), CVY_E_CONFIG,
+                 "schedule: multi_step has 2 factors and 1 times, expected one factor or one for each time");
+    EXPECT_FAULT(create("{name: multi_step, at: 3 steps, factor: []}", &s), CVY_E_CONFIG, "0 factors and 1 times");
     EXPECT_FAULT(create("{name: cosine, warmup: 100}", &s), CVY_E_CONFIG,
                  "job.yaml:1:24: schedule: warmup is 100, a number without a unit; write \"100 steps\", \"100 epochs\" "
                  "or \"100 samples\"");

@@ -136,7 +136,7 @@ static void plan_until_known(int64_t batch, rule_fn rule, struct outcome *o)
         barrier();
         if (!is_root())
             continue;
-        EXPECT_OK(cvy_wisdom_open(path, &w));
+        EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
         for (int i = 0; w && i < w->key.count; i++)
             EXPECT_OK(cvy_wisdom_add(w, w->key.text[i], rule(w->key.text[i])));
         EXPECT_OK(cvy_wisdom_save(w));
@@ -226,9 +226,9 @@ static void forget_steps(void)
     cvy_wisdom *old = NULL, *anew = NULL;
     barrier();
     if (is_root()) {
-        EXPECT_OK(cvy_wisdom_open(path, &old));
+        EXPECT_OK(cvy_wisdom_open(path, NULL, &old));
         unlink(path);
-        EXPECT_OK(cvy_wisdom_open(path, &anew));
+        EXPECT_OK(cvy_wisdom_open(path, NULL, &anew));
         for (int i = 0; i < old->key.count; i++)
             if (!is_step(old->key.text[i]))
                 EXPECT_OK(cvy_wisdom_add(anew, old->key.text[i], old->ms[i]));
@@ -246,7 +246,7 @@ static int set_steps(double first_ms)
     int n = 0;
     barrier();
     if (is_root()) {
-        EXPECT_OK(cvy_wisdom_open(path, &w));
+        EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
         for (int i = 0; i < w->key.count; i++)
             if (is_step(w->key.text[i]))
                 EXPECT_OK(cvy_wisdom_add(w, w->key.text[i], n++ == 0 ? first_ms : 10));

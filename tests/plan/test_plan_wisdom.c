@@ -26,7 +26,7 @@ static void write_file(const char *data, size_t bytes)
 static void add_and_save(const char *key, double ms)
 {
     cvy_wisdom *w = NULL;
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT_OK(cvy_wisdom_add(w, key, ms));
     EXPECT_OK(cvy_wisdom_save(w));
     EXPECT_INT(w->nfresh, 0);
@@ -37,7 +37,7 @@ static void round_trip(void)
 {
     cvy_wisdom *w = NULL;
     double many[500];
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT(!w->warning && w->key.count == 0);
     EXPECT(cvy_wisdom_find(w, "conv") == CVY_MS_UNKNOWN);
     EXPECT_OK(cvy_wisdom_add(w, "conv 2x3: aBcd16b > \"plain\"", 1.25));
@@ -52,7 +52,7 @@ static void round_trip(void)
     }
     EXPECT_OK(cvy_wisdom_save(w));
     cvy_wisdom_close(&w);
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT(!w->warning);
     EXPECT_INT(w->key.count, 503);
     EXPECT_NEAR(cvy_wisdom_find(w, "conv 2x3: aBcd16b > \"plain\""), 1.25, 0);
@@ -72,13 +72,13 @@ static void expect_ignored(const char *data, size_t bytes, const char *why)
 {
     cvy_wisdom *w = NULL;
     write_file(data, bytes);
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT(w && w->warning && strstr(w->warning, path) && strstr(w->warning, why));
     EXPECT_INT(w->key.count, 0);
     EXPECT_OK(cvy_wisdom_add(w, "new", 2));
     EXPECT_OK(cvy_wisdom_save(w));
     cvy_wisdom_close(&w);
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT(!w->warning);
     EXPECT_NEAR(cvy_wisdom_find(w, "new"), 2, 0);
     cvy_wisdom_close(&w);
@@ -113,7 +113,7 @@ static cvy_status read_signed(cvy_pool *pool, const char *text)
     char *copy = NULL;
     CVY_TRY(cvy_pool_strdup(pool, text, &copy));
     confuse_file(path, copy);
-    CVY_TRY(cvy_wisdom_open(path, &w));
+    CVY_TRY(cvy_wisdom_open(path, NULL, &w));
     const char *noted = w->warning ? strstr(w->warning, was) : NULL, *sum = noted ? strstr(noted, is) : NULL;
     if (sum) {
         sum += strlen(is);
@@ -124,7 +124,7 @@ static cvy_status read_signed(cvy_pool *pool, const char *text)
             memcpy(at, sum, n);
         cvy_wisdom_close(&w);
         confuse_file(path, copy);
-        CVY_TRY(cvy_wisdom_open(path, &w));
+        CVY_TRY(cvy_wisdom_open(path, NULL, &w));
     }
     for (int i = 0; i < w->key.count; i++)
         EXPECT(cvy_wisdom_find(w, w->key.text[i]) >= 0);
@@ -188,7 +188,7 @@ static void two_writers(void)
         EXPECT(waitpid(child[c], &code, 0) == child[c]);
         EXPECT_INT(code, 0);
     }
-    EXPECT_OK(cvy_wisdom_open(path, &w));
+    EXPECT_OK(cvy_wisdom_open(path, NULL, &w));
     EXPECT(!w->warning);
     EXPECT_INT(w->key.count, WRITERS * SAVES);
     EXPECT_NEAR(cvy_wisdom_find(w, "writer 1 save 24"), 124, 0);
@@ -198,7 +198,7 @@ static void two_writers(void)
 static void expect_path(const char *where, const char *start)
 {
     cvy_wisdom *w = NULL;
-    EXPECT_OK(cvy_wisdom_open(where, &w));
+    EXPECT_OK(cvy_wisdom_open(where, NULL, &w));
     EXPECT(start ? w->path && strncmp(w->path, start, strlen(start)) == 0 : !w->path);
     cvy_wisdom_close(&w);
 }
@@ -221,13 +221,13 @@ static void places(void)
     setenv("CONVOY_WISDOM", "off", 1);
     expect_path(NULL, NULL);
     /* A file that cannot be written is only a fault of saving. */
-    EXPECT_OK(cvy_wisdom_open("/proc/convoy/wisdom.json", &w));
+    EXPECT_OK(cvy_wisdom_open("/proc/convoy/wisdom.json", NULL, &w));
     EXPECT_OK(cvy_wisdom_add(w, "one", 1));
     EXPECT_FAULT(cvy_wisdom_save(w), CVY_E_IO, "/proc/convoy");
     cvy_wisdom_close(&w);
     /* A folder that does not exist is made. */
     snprintf(expected, sizeof expected, "%s/a/b/wisdom.json", folder);
-    EXPECT_OK(cvy_wisdom_open(expected, &w));
+    EXPECT_OK(cvy_wisdom_open(expected, NULL, &w));
     EXPECT_OK(cvy_wisdom_add(w, "one", 1));
     EXPECT_OK(cvy_wisdom_save(w));
     EXPECT(cvy_file_exists(expected));

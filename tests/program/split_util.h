@@ -88,6 +88,12 @@ static inline cvy_model *maps(void)
 
 typedef cvy_model *(*make_fn)(void);
 
+/* The number of a sample; a task without dropout has no such input. */
+static inline int64_t sample_of(const cvy_program *p, int step, const int64_t *id, int64_t row)
+{
+    return id ? id[row] : cvy_program_first_row(p, step) + row;
+}
+
 /* Fills the rank's part of the inputs. */
 static inline void fill(cvy_program *p, int step, cvy_dtype dtype)
 {
@@ -96,9 +102,9 @@ static inline void fill(cvy_program *p, int step, cvy_dtype dtype)
     const cvy_span w = {.dtype = dtype, .data = cvy_program_feed(p, step, "w")};
     for (int64_t r = 0; r < rows && map; r++)
         for (int64_t i = 0; i < 9 * 8; i++)
-            map[r * 9 * 8 + i] = (int32_t)((id[r] + i * i) % 3);
+            map[r * 9 * 8 + i] = (int32_t)((sample_of(p, step, id, r) + i * i) % 3);
     for (int64_t r = 0; r < rows && w.data; r++)
-        cvy_set(&w, r, 0.5 + (double)(id[r] % 4));
+        cvy_set(&w, r, 0.5 + (double)(sample_of(p, step, id, r) % 4));
     for (int f = 0; f < 2; f++) {
         const char *name = f ? "x2" : "x";
         const cvy_value *v = cvy_graph_find(cvy_program_task_plan(p, step)->lowered[0]->graph, name);
@@ -109,14 +115,16 @@ static inline void fill(cvy_program *p, int step, cvy_dtype dtype)
         cvy_tile tile;
         EXPECT_OK(cvy_program_part(p, step, name, &tile.whole, tile.first));
         const int64_t n = cvy_shape_elems(&sample), all_n = cvy_shape_elems(&tile.whole);
-        for (int64_t r = 0; r < rows; r++)
+        for (int64_t r = 0; r < rows; r++) {
+            const int64_t number = sample_of(p, step, id, r);
             for (int64_t i = 0; i < n; i++) {
                 const int64_t at = cvy_tile_index(&tile, &sample, i);
-                cvy_set(&x, r * n + i, wave(id[r] * all_n + at + f) + (at % 3 == id[r] % 3 ? 2 : 0));
+                cvy_set(&x, r * n + i, wave(number * all_n + at + f) + (at % 3 == number % 3 ? 2 : 0));
             }
+        }
     }
     for (int64_t r = 0; r < rows && label; r++)
-        label[r] = (int32_t)(id[r] % 3);
+        label[r] = (int32_t)(sample_of(p, step, id, r) % 3);
 }
 
 struct grid {

@@ -20,6 +20,7 @@
     X("batch_norm.group", "16", batch_norm_group = 16)                                                                 \
     X("batch_norm.frozen", "conv1_bn, block*", batch_norm_frozen = "conv1_bn, block*")                                 \
     X("plan.kernels", "native", kernels = "native")                                                                    \
+    X("plan.tf32", "true", tf32 = 1)                                                                                   \
     X("plan.passes_off", "slices, in-place", passes_off = "slices, in-place")                                          \
     X("plan.planning", "measure", planning = "measure")                                                                \
     X("plan.wisdom", "off", wisdom = "off")                                                                            \
@@ -69,8 +70,8 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            a->bucket_bytes == b->bucket_bytes && same_text(a->reduce, b->reduce) && a->reduce_wire == b->reduce_wire &&
            same_text(a->reduce_progress, b->reduce_progress) && a->reduce_no_node == b->reduce_no_node &&
            a->overlap == b->overlap && a->share_weights == b->share_weights && same_text(a->plan_file, b->plan_file) &&
-           same_text(a->planning, b->planning) && a->precise == b->precise && same_text(a->wisdom, b->wisdom) &&
-           a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
+           same_text(a->planning, b->planning) && a->precise == b->precise && a->tf32 == b->tf32 &&
+           same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
            a->update_servers == b->update_servers && a->update_staleness == b->update_staleness &&
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
            a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->pipeline == b->pipeline &&

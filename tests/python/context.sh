@@ -11,7 +11,14 @@ export CONVOY_LIBRARY="$CONVOY_BUILD/libconvoy.so" PYTHONPATH="$CONVOY_SOURCE/py
 cat >ranks.py <<'EOF'
 import ctypes, os, sys, convoy
 alone, all = convoy.Context(threads=1), convoy.world()
-assert (alone.rank, alone.nranks, alone.threads) == (0, 1, 1)
+assert (alone.rank, alone.nranks, alone.threads, alone.device) == (0, 1, 1, "host")
+assert convoy.Context(device="auto").device in ("host", *convoy.devices())
+for device, why in {"gpu": "there is no device", "host:1": "host has no number", "hots": 'did you mean "host"?'}.items():
+    try:
+        convoy.Context(device=device)
+        raise SystemExit(f"device {device} was accepted")
+    except convoy.Error as fault:
+        assert fault.status == -3 and why in str(fault), str(fault)
 assert convoy.world() is all and 0 <= all.rank < all.nranks
 numbers = (ctypes.c_int * 3)(*[all.rank * 10 + k for k in range(3)])
 all.broadcast(ctypes.addressof(numbers), ctypes.sizeof(numbers), root=all.nranks - 1)

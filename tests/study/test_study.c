@@ -115,6 +115,58 @@ static void test_commands(void)
     EXPECT_FAULT(cvy_framework_open(pool, folder, "me", &paths, "goood", NULL, &f), CVY_E_CONFIG, "are good, plain");
 }
 
+/* NAME:VARIANT is NAME.yaml with another value of {variant}; a description without one has no variants. */
+static void test_variants(void)
+{
+    static const struct {
+        const char *name, *word;
+    } good[] = {{"varied", "a"}, {"varied:b-like", "b-like"}, {"varied:some/file.yaml", "some/file.yaml"}};
+    cvy_study_spec spec;
+    cvy_framework f;
+    cvy_case *c = NULL;
+    const char *const *word = NULL;
+    int n = 0;
+    write_file("varied.yaml", "command: [\"{program}\", \"{variant}\"]\nvariant: a\nversion: [echo, 1]\n");
+    write_file("same.yaml", "command: [\"{program}\"]\nversion: [echo, 1]\n");
+    EXPECT_OK(cvy_study_read(pool, "s.yaml", "title: A\nexperiments: {a: {ranks: 1}}\n", 0, &spec));
+    EXPECT_OK(cvy_study_cases(&spec, &c, &n));
+    for (int i = 0; i < CVY_COUNT(good); i++) {
+        EXPECT_OK(cvy_framework_read(pool, folder, "me", &paths, good[i].name, &f));
+        EXPECT_OK(cvy_case_command(pool, &f, &c[0], 1, &word));
+        EXPECT(strcmp(f.name, good[i].name) == 0 && strcmp(word[1], good[i].word) == 0 && !word[2]);
+    }
+    EXPECT_FAULT(cvy_framework_read(pool, folder, "me", &paths, "same:b", &f), CVY_E_CONFIG, "has no variants");
+    EXPECT_FAULT(cvy_framework_read(pool, folder, "me", &paths, "vary:b", &f), CVY_E_CONFIG, "no framework 'vary'");
+}
+
+/* A framework that has words for a device gets it; one that has none computes on the host, and nowhere else. */
+static void test_devices(void)
+{
+    static const char text[] = "title: A\nexperiments: {a: {device: [host, 'cuda:1']}}\n";
+    static const char *const want[][5] = {{"me", "--device", "host", NULL}, {"me", "--device", "cuda:1", NULL}};
+    cvy_study_spec spec;
+    cvy_framework f;
+    cvy_case *c = NULL;
+    const char *const *word = NULL;
+    int n = 0;
+    write_file("anywhere.yaml", "command: [\"{program}\"]\ndevice: [--device, \"{device}\"]\nversion: [echo, 1]\n");
+    write_file("on-host.yaml", "command: [\"{program}\"]\nversion: [echo, 1]\n");
+    EXPECT_OK(cvy_study_read(pool, "s.yaml", text, 0, &spec));
+    EXPECT_OK(cvy_study_cases(&spec, &c, &n));
+    EXPECT(n == 2);
+    EXPECT_OK(cvy_framework_read(pool, folder, "me", &paths, "anywhere", &f));
+    for (int k = 0; k < n; k++) {
+        EXPECT_OK(cvy_case_command(pool, &f, &c[k], 1, &word));
+        for (int i = 0; want[k][i]; i++)
+            EXPECT(word[i] && strcmp(word[i], want[k][i]) == 0);
+    }
+    EXPECT_OK(cvy_framework_read(pool, folder, "me", &paths, "on-host", &f));
+    EXPECT_OK(cvy_case_command(pool, &f, &c[0], 1, &word));
+    EXPECT(strcmp(word[0], "me") == 0 && !word[1]);
+    EXPECT_FAULT(cvy_case_command(pool, &f, &c[1], 1, &word), CVY_E_UNSUPPORTED,
+                 "on-host cannot be told device, which is cuda:1 here");
+}
+
 static void test_processes(void)
 {
     static const char *const much[] = {"sh", "-c", "yes 0123456789 | head -c 5000000; echo end; echo bad >&2; exit 3",
@@ -196,7 +248,7 @@ static void test_results(void)
     size_t bytes = 0;
     EXPECT_OK(cvy_study_results_read(pool, folder, &r));
     EXPECT(r.n == 0);
-    EXPECT_OK(cvy_study_results_path(pool, folder, 0, &path));
+    EXPECT_OK(cvy_study_results_path(pool, folder, CVY_STUDY_ALL, 0, &path));
     EXPECT_OK(cvy_study_results_add(path, good));
     EXPECT_OK(cvy_study_results_add(path, good));
     EXPECT_OK(cvy_file_read(path, 1 << 20, &data, &bytes));
@@ -207,7 +259,7 @@ static void test_results(void)
     EXPECT(r.n == 1 && cvy_tree_real_at(r.line[0].result, "images_per_s") == 5);
     EXPECT_OK(cvy_study_results_mend(path));
     EXPECT_OK(cvy_study_results_add(path, good));
-    EXPECT_OK(cvy_study_results_path(pool, folder, 4, &job)); /* each job of a batch system has a file */
+    EXPECT_OK(cvy_study_results_path(pool, folder, CVY_STUDY_ALL, 4, &job)); /* each job of a batch system has a file */
     EXPECT(strstr(job, "results-nodes-4.jsonl") != NULL);
     EXPECT_OK(cvy_study_results_add(job, good));
     EXPECT_OK(cvy_study_results_read(pool, folder, &r));
@@ -303,6 +355,8 @@ int main(void)
     TEST(test_cases);
     TEST(test_mistakes);
     TEST(test_commands);
+    TEST(test_variants);
+    TEST(test_devices);
     TEST(test_processes);
     TEST(test_exit_code_unknown);
     TEST(test_signals_of_processes);

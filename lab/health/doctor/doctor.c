@@ -21,6 +21,7 @@
 #include "base/machine/base_machine.h"
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
+#include "context/context_device.h"
 #include "health/doctor/doctor.h"
 #include "health/health.h"
 #include "measure/measure_bench.h"
@@ -69,12 +70,30 @@ static void sum_up_nodes(cvy_doctor *d)
     }
 }
 
+static cvy_status look_for_devices(cvy_doctor_rank *mine)
+{
+    cvy_text lines = {0}, libraries = {0};
+    const char *file = cvy_device_file();
+    cvy_status status = cvy_device_print(&lines, &mine->gpus);
+    if (status == CVY_OK)
+        status = cvy_device_libraries(&libraries);
+    snprintf(mine->libraries, sizeof mine->libraries, "%s", status == CVY_OK && libraries.data ? libraries.data : "");
+    snprintf(mine->devices, sizeof mine->devices, "%s", status == CVY_OK && lines.data ? lines.data : "");
+    snprintf(mine->gpu_file, sizeof mine->gpu_file, "%s", file ? file : "");
+    mine->is_masked = cvy_device_is_masked();
+    cvy_text_free(&libraries);
+    cvy_text_free(&lines);
+    return status;
+}
+
 static cvy_status gather_topology(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
     cvy_doctor_rank mine = {.memory_left_bytes = cvy_mem_left()};
     cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
-    cvy_status status = cvy_pool_alloc(d->pool, sizeof *d->rank * (size_t)comm->nranks, &d->rank);
+    cvy_status status = look_for_devices(&mine);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(d->pool, sizeof *d->rank * (size_t)comm->nranks, &d->rank);
     if (status == CVY_OK)
         status = cvy_pool_alloc(d->pool, sizeof *d->topology * (size_t)comm->nranks, &d->topology);
     if (status == CVY_OK)
@@ -208,6 +227,54 @@ static void check_nodes(cvy_doctor *d)
              "the MPI library gives thread level single, and ranks have several threads: ask for MPI_THREAD_FUNNELED");
 }
 
+/* Of the first node that has one of these faults. */
+static void check_devices(cvy_doctor *d)
+{
+    for (int n = 0; n < d->context->comm->nnodes; n++) {
+        const cvy_doctor_node *node = &d->node[n];
+        const cvy_doctor_rank *first = &d->rank[node->first];
+        const char *host = host_of(d, (int)node->first);
+        if (first->gpus == 0 && *first->gpu_file) {
+            find(d,
+                 "node %s has a GPU (%s), but no driver of convoy reaches it (%.*s): install the OpenCL driver of its "
+                 "maker and libOpenCL.so.1",
+                 host, first->gpu_file, (int)strcspn(first->devices, "\n"), first->devices);
+            return;
+        }
+        if (first->gpus != d->rank[0].gpus) {
+            find(
+                d,
+                "rank %lld on %s finds %d GPUs, and rank 0 on %s finds %d: with `device: auto` all ranks need the same "
+                "driver",
+                (long long)node->first, host, first->gpus, host_of(d, 0), d->rank[0].gpus);
+            return;
+        }
+        if (first->gpus > 0 && !first->is_masked && node->nranks > first->gpus) {
+            find(d,
+                 "node %s has %lld ranks and %d GPU%s: with `device: auto` several ranks compute on one GPU, in turns, "
+                 "and share its memory: start %d there",
+                 host, (long long)node->nranks, first->gpus, first->gpus == 1 ? "" : "s", first->gpus);
+            return;
+        }
+    }
+}
+
+/* The libraries of a vendor that a node has devices for and lacks; of the first such node. */
+static void check_libraries(cvy_doctor *d)
+{
+    for (int n = 0, found = 0; n < d->context->comm->nnodes && !found; n++) {
+        const cvy_doctor_node *node = &d->node[n];
+        for (const char *at = d->rank[node->first].libraries; *at; at += strcspn(at, "\n") + 1) {
+            const int length = (int)strcspn(at, "\n"), key = (int)strcspn(at, " \n");
+            if (strncmp(at + key, " none: ", 7) != 0)
+                continue;
+            find(d, "node %s has a device of CUDA and no %.*s, with which it is faster: %.*s",
+                 host_of(d, (int)node->first), key, at, length - key - 7, at + key + 7);
+            found = 1;
+        }
+    }
+}
+
 static void check_links(cvy_doctor *d)
 {
     const int nnodes = d->context->comm->nnodes;
@@ -290,6 +357,8 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
     check_clock(d);
     check_files(d);
     check_nodes(d);
+    check_devices(d);
+    check_libraries(d);
     check_links(d);
     check_reductions(d);
     check_others(d, &begin);
@@ -310,6 +379,15 @@ static cvy_status print(const cvy_doctor *d, cvy_doctor_report *out)
     CVY_TRY(cvy_doctor_print_json(d, &out->json));
     CVY_TRY(cvy_doctor_print_table(d, &out->lines));
     return d->platform.is_measured ? cvy_doctor_print_platform(d, &out->platform) : CVY_OK;
+}
+
+cvy_status cvy_run_libraries(char **text_out)
+{
+    CVY_ENTRY();
+    cvy_text text = {0};
+    cvy_text_add(&text, "%s", "");
+    (void)cvy_device_libraries(&text);
+    return cvy_text_take(&text, text_out);
 }
 
 cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy_doctor_report *report_out)

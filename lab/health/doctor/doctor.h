@@ -21,6 +21,10 @@ enum { CVY_DOCTOR_METHODS = 16, CVY_DOCTOR_SIZES = 16, CVY_DOCTOR_POINTS = 8, CV
 typedef struct cvy_doctor_rank { /* what each rank says about itself, besides its topology */
     char cpu[64];
     int64_t memory_left_bytes;
+    char devices[640];    /* a line for each device that it could compute on, or why there is none */
+    char libraries[1400]; /* a line for each library of the vendor on its devices, or why there is none */
+    char gpu_file[32];    /* by which the system offers a GPU; "": none */
+    int gpus, is_masked;  /* GPUs that drivers find; whether the launcher has chosen them for this rank */
 } cvy_doctor_rank;
 
 typedef struct cvy_doctor_node {

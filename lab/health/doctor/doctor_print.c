@@ -55,7 +55,12 @@ static cvy_status print_nodes(const cvy_doctor *d, cvy_text *out)
     cvy_text_add(out, "; memory of a node: %s\n", cvy_doctor_memory_text(d));
     if (*d->about.library)
         cvy_text_add(out, "%s, thread level %s\n", d->about.library, d->about.threads);
-    cvy_text_add(out, "processor %s\n\n", d->rank[0].cpu);
+    cvy_text_add(out, "processor %s\n", d->rank[0].cpu);
+    for (const char *at = d->rank[0].devices; *at; at += strcspn(at, "\n") + 1)
+        cvy_text_add(out, "device %.*s\n", (int)strcspn(at, "\n"), at);
+    for (const char *at = d->rank[0].libraries; *at; at += strcspn(at, "\n") + 1)
+        cvy_text_add(out, "library %.*s\n", (int)strcspn(at, "\n"), at);
+    cvy_text_add(out, "\n");
     return cvy_topology_print(d->topology, comm->nranks, out);
 }
 
@@ -187,6 +192,9 @@ static void add_nodes(const cvy_doctor *d, cvy_json *j)
         cvy_json_open(j, NULL, '{');
         cvy_json_string(j, "host", d->topology[node->first].host);
         cvy_json_string(j, "cpu", d->rank[node->first].cpu);
+        cvy_json_string(j, "devices", d->rank[node->first].devices);
+        cvy_json_string(j, "libraries", d->rank[node->first].libraries);
+        cvy_json_int(j, "gpus", d->rank[node->first].gpus);
         cvy_json_int(j, "ranks", node->nranks);
         cvy_json_int(j, "threads", node->threads);
         cvy_json_string(j, "cores", cores_text(&node->mask).at);

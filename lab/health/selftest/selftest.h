@@ -102,8 +102,8 @@ typedef struct cvy_selftest_kernels_found {
     char first[CVY_SELFTEST_TEXT];
 } cvy_selftest_kernels_found;
 /* Compares kernels with the reference kernels on the samples of all operators, for about `seconds` at most. */
-cvy_status cvy_selftest_compare_kernels(const struct cvy_kernel_def *const *table, int count, double seconds,
-                                        cvy_selftest_kernels_found *out);
+cvy_status cvy_selftest_compare_kernels(const cvy_space *space, const struct cvy_kernel_def *const *table, int count,
+                                        double seconds, cvy_selftest_kernels_found *out);
 
 /* The number of elements that are not the sum over `nranks` ranks of what cvy_selftest_sum_fill() wrote on each, and
  * the first of them (-1: none). */

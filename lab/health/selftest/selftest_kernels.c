@@ -26,10 +26,10 @@ static void note_wrong(void *user, const cvy_sample_graph *b, const char *what)
                  b->sample->options ? b->sample->options : "", cvy_dtype_text(b->dtype), what);
 }
 
-static cvy_status try_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype,
+static cvy_status try_sample(const cvy_space *space, const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype,
                              const cvy_kernel_def *const *table, int count, cvy_selftest_kernels_found *found)
 {
-    cvy_sample_report report = {.complain = note_wrong, .user = found};
+    cvy_sample_report report = {.space = space, .complain = note_wrong, .user = found};
     cvy_sample_graph b;
     cvy_status status = cvy_sample_open(op, sample, dtype, 1, &b);
     if (status == CVY_OK)
@@ -48,8 +48,8 @@ static const cvy_sample *sample_at(const cvy_op_def *op, int k)
     return NULL;
 }
 
-cvy_status cvy_selftest_compare_kernels(const cvy_kernel_def *const *table, int count, double seconds,
-                                        cvy_selftest_kernels_found *out)
+cvy_status cvy_selftest_compare_kernels(const cvy_space *space, const cvy_kernel_def *const *table, int count,
+                                        double seconds, cvy_selftest_kernels_found *out)
 {
     const double end_s = cvy_clock_s() + seconds;
     int nop = 0, any = 1;
@@ -64,7 +64,7 @@ cvy_status cvy_selftest_compare_kernels(const cvy_kernel_def *const *table, int 
                 out->of_samples++;
                 if (cvy_clock_s() > end_s)
                     continue;
-                CVY_TRY(try_sample(op[i], sample, dtypes[d], table, count, out));
+                CVY_TRY(try_sample(space, op[i], sample, dtypes[d], table, count, out));
                 out->samples++;
             }
         }
@@ -79,14 +79,18 @@ cvy_status cvy_selftest_kernels(cvy_selftest *t)
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     const double seconds = t->opts.kernel_s > 0 ? t->opts.kernel_s : SECONDS;
-    CVY_TRY(cvy_comm_agree(comm, cvy_selftest_compare_kernels(table, count, seconds, &found)));
+    const cvy_space *space = cvy_space_is_host(&t->context->space) ? NULL : &t->context->space;
+    cvy_device device;
+    cvy_space_about(space, &device);
+    CVY_TRY(cvy_comm_agree(comm, cvy_selftest_compare_kernels(space, table, count, seconds, &found)));
     if (found.wrong)
         cvy_selftest_fail(t,
                           "%lld of %lld runs differ from the reference kernels, first %s: do not use this node, or set "
                           "plan.kernels: reference (slow), and report it with the output of convoy info",
                           (long long)found.wrong, (long long)found.runs, found.first);
     cvy_selftest_pass(t, "%lld of %lld runs on %lld samples agree with the reference kernels (%s)",
-                      (long long)found.runs, (long long)found.runs, (long long)found.samples, cvy_selftest_isa_text());
+                      (long long)found.runs, (long long)found.runs, (long long)found.samples,
+                      space ? device.name : cvy_selftest_isa_text());
     if (found.samples < found.of_samples)
         cvy_selftest_note(t, "%lld of %lld samples were tried within %.0f s (--seconds)", (long long)found.samples,
                           (long long)found.of_samples, seconds);

@@ -70,7 +70,7 @@ static struct copy copy_here(const cvy_selftest *t)
              *about.threads ? ", thread level " : "", about.threads);
     for (char *at = mine.mpi; *at; at++) /* MPICH's text has a tab */
         *at = (char)(*at == '\t' ? ' ' : *at);
-    cvy_kernel_libraries_about(mine.libraries, sizeof mine.libraries);
+    cvy_kernel_libraries_about(NULL, mine.libraries, sizeof mine.libraries);
     cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
     mine.build = cvy_hash(cvy_build_info(), strlen(cvy_build_info()));
     mine.id = 3 * cvy_code_id((uintptr_t)&cvy_run_selftest) + cvy_code_id((uintptr_t)cvy_build_info());

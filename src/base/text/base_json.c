@@ -6,6 +6,7 @@
 #include "base/text/base_json.h"
 
 #include <math.h>
+#include <string.h>
 
 static void begin_item(cvy_json *j, const char *key)
 {
@@ -63,4 +64,10 @@ void cvy_json_bool(cvy_json *j, const char *key, int value)
 {
     begin_item(j, key);
     cvy_text_add(&j->text, value ? "true" : "false");
+}
+
+void cvy_json_raw(cvy_json *j, const char *key, const char *value)
+{
+    begin_item(j, key);
+    cvy_text_add_bytes(&j->text, value, strlen(value));
 }

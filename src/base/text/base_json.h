@@ -20,5 +20,6 @@ void cvy_json_string(cvy_json *j, const char *key, const char *value);
 void cvy_json_int(cvy_json *j, const char *key, int64_t value);
 void cvy_json_real(cvy_json *j, const char *key, double value);
 void cvy_json_bool(cvy_json *j, const char *key, int value);
+void cvy_json_raw(cvy_json *j, const char *key, const char *value); /* a value that is JSON already */
 
 #endif

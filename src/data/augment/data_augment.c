@@ -121,13 +121,36 @@ static cvy_status check_range(const cvy_operation *s, const char *name, const cv
     return CVY_OK;
 }
 
+/* Which axis is mirrored or turned about must be there: a series has its time, which counts as width. */
+static cvy_status check_axes(const cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    static const char *const axis[] = {"width", "height", "depth"}, *const about[] = {"depth", "height", "width"};
+    CVY_CHECK(s->o.axis < CVY_MAX(a->nspace, 1), CVY_E_CONFIG, "%s: %s: samples of %s have no %s", cvy_tree_where(at),
+              s->def->name, cvy_shape_text(&a->shape), axis[s->o.axis]);
+    CVY_CHECK(s->o.about == 0 || a->nspace == 3, CVY_E_CONFIG,
+              "%s: %s about the %s needs volumes [C, D, H, W], these samples are %s", cvy_tree_where(at), s->def->name,
+              about[s->o.about], cvy_shape_text(&a->shape));
+    CVY_CHECK(s->def->turns != CVY_TURN_EXCHANGE || a->nspace != 1, CVY_E_CONFIG,
+              "%s: %s: a series of %s has no two axes to turn", cvy_tree_where(at), s->def->name,
+              cvy_shape_text(&a->shape));
+    return CVY_OK;
+}
+
 static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
 {
     const char *name = s->def->name;
-    CVY_CHECK(!s->def->spatial || a->spatial, CVY_E_CONFIG, "%s: %s needs samples of the shape [C, H, W], these are %s",
-              cvy_tree_where(at), name, cvy_shape_text(&a->shape));
-    CVY_CHECK(s->o.size.count <= 2, CVY_E_CONFIG, "%s: %s takes a size of one or two numbers, got %d",
-              cvy_tree_where(at), name, s->o.size.count);
+    CVY_CHECK(!s->def->spatial || a->spatial || (s->def->apply_space && a->nspace > 0), CVY_E_CONFIG,
+              "%s: %s needs samples of the shape [C, H, W]%s, these are %s", cvy_tree_where(at), name,
+              s->def->apply_space ? ", [C, D, H, W] or [C, T]" : "", cvy_shape_text(&a->shape));
+    CVY_CHECK(s->o.size.count <= CVY_MAX(a->nspace, 1), CVY_E_CONFIG, "%s: %s takes a size of one number%s, got %d",
+              cvy_tree_where(at), name,
+              a->nspace < 2    ? ""
+              : a->nspace == 2 ? ", or of two"
+                               : ", or of three",
+              s->o.size.count);
+    CVY_CHECK(s->o.size.count != 2 || a->nspace == 2, CVY_E_CONFIG,
+              "%s: %s of a volume takes a size of one number or of three, got 2", cvy_tree_where(at), name);
+    CVY_TRY(check_axes(a, s, at));
     CVY_CHECK(s->o.size.count == 0 ||
                   CVY_MAX(cvy_ints_at(&s->o.size, 0, 0), cvy_ints_at(&s->o.size, 1, 0)) <= CVY_PICTURE_SIDE_MAX,
               CVY_E_CONFIG, "%s: %s to more than %d pixels a side", cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
@@ -137,17 +160,33 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     return check_range(s, "ratio", &s->o.ratio, at);
 }
 
+/* Whether a crop leaves the size of samples as it is. */
+static int keeps_size(const cvy_augment *a, const cvy_operation *s, int known)
+{
+    int keeps = s->o.size.count == 0 || known;
+    for (int i = 0; i < a->nspace && s->o.size.count > 0; i++)
+        keeps = keeps && cvy_ints_at(&s->o.size, i, 0) == a->shape.dim[1 + i];
+    return keeps;
+}
+
 /* A random crop needs room to move. */
 static void note_idle(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int known)
 {
-    const int64_t H = a->spatial ? a->shape.dim[1] : 0, W = a->spatial ? a->shape.dim[2] : 0;
-    const int keeps_size =
-        s->o.size.count == 0 || (known && cvy_ints_at(&s->o.size, 0, 0) == H && cvy_ints_at(&s->o.size, 1, 0) == W);
-    if (a->random && s->def->random_position && !s->def->any_size && s->o.pad == 0 && keeps_size)
+    if (a->random && s->def->random_position && !s->def->any_size && s->o.pad == 0 && keeps_size(a, s, known))
         snprintf(
             a->idle, sizeof a->idle,
             "%s: %s has no effect: its size is that of the pictures, and pad is 0; give it a pad or a smaller size",
             cvy_tree_where(at), s->def->name);
+}
+
+static cvy_status crop_fits(const cvy_augment *a, const cvy_operation *s)
+{
+    int64_t space[3];
+    if (a->spatial)
+        return cvy_crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, cvy_ints_at(&s->o.size, 0, 0),
+                             cvy_ints_at(&s->o.size, 1, 0));
+    cvy_space_of(&a->shape, a->nspace, space);
+    return cvy_space_crop_fits(s, a->nspace, space);
 }
 
 /* Sets the shape after the step, as far as it is known before a picture is read. */
@@ -155,12 +194,10 @@ static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy
 {
     if (!s->def->fixes_size || s->o.size.count == 0)
         return CVY_OK;
-    const int64_t H = cvy_ints_at(&s->o.size, 0, 0), W = cvy_ints_at(&s->o.size, 1, 0);
-    if (*known && !s->def->any_size &&
-        cvy_crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W) != CVY_OK)
+    if (*known && !s->def->any_size && crop_fits(a, s) != CVY_OK)
         return cvy_error_prefix(CVY_E_SHAPE, "%s", cvy_tree_where(at));
-    a->shape.dim[1] = H;
-    a->shape.dim[2] = W;
+    for (int i = 0; i < a->nspace; i++)
+        a->shape.dim[1 + i] = cvy_ints_at(&s->o.size, i, 0);
     *known = 1;
     return CVY_OK;
 }
@@ -275,7 +312,8 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->random = random;
     a->seed = seed;
     a->shape = a->stored = info->shape;
-    a->spatial = info->shape.ndim == 3;
+    a->nspace = info->shape.ndim >= 2 && info->shape.ndim <= 4 ? info->shape.ndim - 1 : 0;
+    a->spatial = a->nspace == 2;
     a->varying = a->was_varying = info->varying;
     a->dtype = info->dtype;
     a->columns = info->columns;
@@ -346,6 +384,7 @@ void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch
     w->move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
     w->is_label_map = 0;
     w->vectors = NULL;
+    cvy_space_of(&a->stored, a->nspace, w->space);
 }
 
 cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves)
@@ -353,8 +392,18 @@ cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_m
     for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1) {
         const cvy_operation *s = &a->operation[i];
         if (!only_moves || (s->def->moves_pixels && s->def->moves_pixels(s)))
-            CVY_TRY(s->def->apply(s, w));
+            CVY_TRY((a->spatial || !s->def->apply_space ? s->def->apply : s->def->apply_space)(s, w));
     }
+    return CVY_OK;
+}
+
+/* A PNG of 16 bits is reals from 0 to 255 in a set of bytes, and divided by 255 as these are. */
+static cvy_status begin_deep(const cvy_augment *a, cvy_augment_work *w)
+{
+    if (w->pic.dtype != CVY_DTYPE_F32 || a->dtype != CVY_DTYPE_U8 || a->keeps_bytes)
+        return CVY_OK;
+    CVY_TRY(cvy_augment_widen(w, 1));
+    w->affine.by[0] = 1.0 / 255;
     return CVY_OK;
 }
 
@@ -365,6 +414,7 @@ cvy_status cvy_augment_apply_all(const cvy_augment *a, cvy_picture picture, cons
     cvy_augment_work w;
     cvy_augment_begin(a, picture, epoch, number, scratch, &w);
     w.vectors = a->input == CVY_INPUT_VECTOR ? &a->vectors : NULL;
+    CVY_TRY(begin_deep(a, &w));
     CVY_TRY(cvy_augment_run(a, &w, 0));
     if (a->spatial)
         CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,

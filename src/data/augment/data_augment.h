@@ -25,7 +25,7 @@ struct cvy_operation_opts {
     const cvy_tree *components;
     int64_t pad, count, classes;
     double factor, share, center, value;
-    int on, axis, fit, filter, decode, role, order, vertical, target;
+    int on, axis, about, fit, filter, decode, role, order, vertical, target;
 };
 
 /* x becomes (x - shift) * by, for each channel. n: number of channels in the lists; 0: x stays; 1: the same for all
@@ -66,6 +66,7 @@ typedef struct cvy_augment_work { /* a picture, or a target with a value for eac
     cvy_move move;
     int is_label_map; /* 1: the values are labels, which must not be mixed; pixels from outside are CVY_LABEL_OUTSIDE */
     const cvy_pairs *vectors; /* channels of x that turn with the picture; NULL: none */
+    int64_t space[3];         /* of a volume: depth, height, width; of a series 1, 1 and its length */
 } cvy_augment_work;
 
 enum { CVY_TURN_NONE, CVY_TURN_SIGNS, CVY_TURN_EXCHANGE }; /* the signs of components; and exchanges them, too */
@@ -73,7 +74,7 @@ typedef struct cvy_augment_def {
     const char *name;
     const cvy_option *options;
     const char *short_key; /* `resize: 64` means `resize: {size: 64}` */
-    int spatial;           /* 1: needs [C, H, W] */
+    int spatial;           /* 1: needs [C, H, W], or another number of positions if there is apply_space */
     int only_random;       /* 1: left out for test sets */
     int fixes_size;        /* 1: `size`, if given, is the picture's size afterwards */
     int any_size;          /* 1: accepts pictures of any size */
@@ -91,6 +92,8 @@ typedef struct cvy_augment_def {
      * its height and width are those of all samples; the operation may set them. NULL: there is nothing to prepare. */
     cvy_status (*open)(struct cvy_augment *a, struct cvy_operation *s, int *known);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
+    /* The same for volumes and series; NULL: it moves pixels of pictures only. */
+    cvy_status (*apply_space)(const struct cvy_operation *s, cvy_augment_work *w);
     /* What it does to values, in units of x before it, with lists in the pool; NULL: it moves pixels, is only_random,
      * or has no such form. */
     cvy_status (*describe)(const struct cvy_operation *s, cvy_pool *pool, cvy_value_step *out);
@@ -143,6 +146,7 @@ struct cvy_augment {
     cvy_pool *pool;
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
     int noperation, random, spatial, varying;
+    int nspace; /* axes of positions of x: 2 of pictures, which are `spatial`, 3 of volumes, 1 of series; else 0 */
     int scales_bytes; /* 1: a step says by what to multiply bytes */
     int keeps_bytes;  /* 1: bytes of x stay 0 .. 255: they are no picture, or an operation says so */
     uint64_t seed;
@@ -222,6 +226,14 @@ cvy_status cvy_vectors_note(cvy_augment *a, const cvy_reader_info *info);
 /* ---- data_augment_geometry.c ---- */
 /* Checks that a crop of h x wd fits into H x W with pad. The error message names the step. */
 cvy_status cvy_crop_fits(const char *name, int64_t H, int64_t W, int64_t pad, int64_t h, int64_t wd);
+
+/* ---- data_augment_space.c: volumes and series ---- */
+cvy_status cvy_space_mirror(const cvy_operation *s, cvy_augment_work *w);
+cvy_status cvy_space_rotate90(const cvy_operation *s, cvy_augment_work *w);
+cvy_status cvy_space_crop(const cvy_operation *s, cvy_augment_work *w);
+/* The last nspace axes of a shape; those before are 1. */
+void cvy_space_of(const cvy_shape *shape, int nspace, int64_t space[3]);
+cvy_status cvy_space_crop_fits(const cvy_operation *s, int nspace, const int64_t whole[3]);
 
 /* ---- data_augment_values.c ---- */
 /* Writes the picture as reals to `out`, with w->affine applied. */

@@ -18,12 +18,13 @@
 #include "data/data_vector.h"
 #include "data/picture/data_resize.h"
 
-enum { AXIS_WIDTH, AXIS_HEIGHT };
+enum { AXIS_WIDTH, AXIS_HEIGHT /* of volumes also the depth */ };
 enum { FIT_COVER, FIT_STRETCH };
 enum { DECODE_REDUCED, DECODE_FULL };
 enum { CROP_TRIES = 10 };
 
-#define SIZE_HELP "height and width, one number for both"
+#define SIZE_HELP                                                                                                      \
+    "height and width, one number for both; of a volume also its depth before them, of a series its length"
 #define DECODE_ROW                                                                                                     \
     {                                                                                                                  \
         "decode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, decode), "reduced", "reduced|full", "",               \
@@ -41,8 +42,8 @@ static const cvy_option mirror_opts[] = {
     {"on", CVY_TYPE_BOOL, CVY_FIELD(cvy_operation_opts, on), "true", "", "", "false switches the step off"},
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "0.5", "0..1", "",
      "share of samples that are mirrored"},
-    {"axis", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, axis), "width", "width|height", "",
-     "axis that is mirrored"},
+    {"axis", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, axis), "width", "width|height|depth", "",
+     "axis that is mirrored; the depth is that of volumes, and the width of a series is its time"},
     {0},
 };
 static const cvy_option rotate90_opts[] = {
@@ -50,6 +51,8 @@ static const cvy_option rotate90_opts[] = {
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "0.75", "0..1", "",
      "share of samples that are rotated, by 90, 180 or 270 degrees with equal chance; pictures that are not square by "
      "180"},
+    {"about", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, about), "depth", "depth|height|width", "",
+     "of volumes: the axis that stays as it is"},
     {0},
 };
 static const cvy_option random_crop_opts[] = {
@@ -448,6 +451,7 @@ CVY_AUGMENT_DEFINE(mirror) = {
     .turns = CVY_TURN_SIGNS,
     .moves_pixels = is_on,
     .apply = mirror_apply,
+    .apply_space = cvy_space_mirror,
 };
 
 CVY_AUGMENT_DEFINE(rotate90) = {
@@ -459,6 +463,7 @@ CVY_AUGMENT_DEFINE(rotate90) = {
     .turns = CVY_TURN_EXCHANGE,
     .moves_pixels = is_on,
     .apply = rotate90_apply,
+    .apply_space = cvy_space_rotate90,
 };
 
 CVY_AUGMENT_DEFINE(random_crop) = {
@@ -470,6 +475,7 @@ CVY_AUGMENT_DEFINE(random_crop) = {
     .random_position = 1,
     .moves_pixels = always,
     .apply = crop_apply,
+    .apply_space = cvy_space_crop,
     .choose_window = crop_window,
 };
 
@@ -481,6 +487,7 @@ CVY_AUGMENT_DEFINE(center_crop) = {
     .fixes_size = 1,
     .moves_pixels = always,
     .apply = crop_apply,
+    .apply_space = cvy_space_crop,
     .choose_window = crop_window,
 };
 

@@ -58,7 +58,7 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
     cvy_target *t = &a->target;
     *t = (cvy_target){.exists = info->has_y, .role = CVY_TARGET_UNKNOWN};
     a->mask = a->mask_stored = info->has_weight ? info->weight_shape : (cvy_shape){0};
-    a->mask_fits = a->spatial && !a->varying && is_over_positions(a, &a->mask);
+    a->mask_fits = a->nspace > 0 && !a->varying && is_over_positions(a, &a->mask);
     if (!info->has_y)
         return;
     t->stored = t->info.shape = info->y_shape;
@@ -143,7 +143,7 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
         CVY_TRY(set_labels(t, s, CVY_MAX(a->shape.ndim - 1, 1), at));
     const int is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
                        (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3);
-    t->is_map = is_map && a->spatial; /* no operation moves the positions of anything but pictures */
+    t->is_map = is_map && a->nspace > 0;
     return is_map ? check_map(a, role, at) : CVY_OK;
 }
 
@@ -223,13 +223,13 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
     return CVY_OK;
 }
 
-/* The last two axes of a map become those that the operation fixes. */
-static void follow_size(const cvy_operation *s, cvy_shape *map)
+/* The axes of positions of a map become those that the operation fixes. */
+static void follow_size(const cvy_augment *a, const cvy_operation *s, cvy_shape *map)
 {
     if (!s->def->fixes_size || s->o.size.count == 0)
         return;
-    map->dim[map->ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
-    map->dim[map->ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
+    for (int i = 0; i < a->nspace; i++)
+        map->dim[map->ndim - a->nspace + i] = cvy_ints_at(&s->o.size, i, 0);
 }
 
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
@@ -243,7 +243,7 @@ cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_t
               cvy_tree_where(at), s->def->name, cvy_shape_text(&a->mask_stored), cvy_shape_text(&a->stored));
     if (a->mask_fits) {
         a->mask_moves = 1;
-        follow_size(s, &a->mask);
+        follow_size(a, s, &a->mask);
     }
     if (!t->exists)
         return CVY_OK;
@@ -251,9 +251,14 @@ cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_t
               "%s: %s moves the pixels of x, but how the target y of shape %s goes with them is not known: say what y "
               "is by data.roles: {y: field} (or label_map, point, vector, none)",
               cvy_tree_where(at), s->def->name, cvy_shape_text(&t->info.shape));
+    CVY_CHECK(
+        a->nspace == 2 || (t->role != CVY_TARGET_POINT && t->role != CVY_TARGET_VECTOR), CVY_E_CONFIG,
+        "%s: %s moves the positions of samples of %s, and points and vectors of y go with those of pictures only: "
+        "leave it out, or say data.roles: {y: none} if y does not depend on positions",
+        cvy_tree_where(at), s->def->name, cvy_shape_text(&a->stored));
     t->info.may_be_left |= t->role == CVY_TARGET_UNKNOWN && cvy_shape_elems(&t->info.shape) > 1;
     if (t->is_map)
-        follow_size(s, &t->info.shape);
+        follow_size(a, s, &t->info.shape);
     return CVY_OK;
 }
 
@@ -263,11 +268,17 @@ cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_t
 static cvy_status move_map(const cvy_augment *a, const cvy_augment_work *x, const cvy_shape *stored, int is_label_map,
                            const float *y, float *y_out)
 {
-    const int n = stored->ndim;
+    int64_t n[3];
+    cvy_space_of(stored, a->nspace, n);
+    const int is_series = a->nspace == 1;
     const cvy_picture map = {.dtype = CVY_DTYPE_F32,
-                             .C = n == 3 ? stored->dim[0] : 1,
-                             .H = stored->dim[n - 2],
-                             .W = stored->dim[n - 1],
+                             .C = stored->ndim > a->nspace ? stored->dim[0] : 1,
+                             .H = is_series        ? n[2]
+                                  : a->nspace == 3 ? n[0]
+                                                   : n[1],
+                             .W = is_series        ? 1
+                                  : a->nspace == 3 ? n[1] * n[2]
+                                                   : n[2],
                              .data = (void *)(uintptr_t)y};
     cvy_augment_work w;
     cvy_augment_begin(a, map, x->epoch, x->number, x->scratch, &w);

@@ -365,6 +365,12 @@ static void note_input(const cvy_augment *a, const char *turn, const char *names
                      count > 1 ? "" : "s", count > 1 ? "they are" : "it is");
     else
         return;
+    if (a->nspace != 2) {
+        cvy_text_add(out,
+                     "vectors of volumes are not turned: leave %s out, or say data.roles: {x: none} if they are none\n",
+                     turn);
+        return;
+    }
     cvy_text_add(out,
                  "if x has components of vectors, say so by data.roles: {x: {role: vector, order: %s, components: "
                  "[..]%s}}, otherwise by data.roles: {x: %s}\n",
@@ -384,6 +390,12 @@ static void note_target(const cvy_augment *a, const char *turn, const char *name
     if (count > 0)
         cvy_text_add(out, ", of which %s by name %s of a vector,", names,
                      count > 1 ? "are components" : "is a component");
+    if (a->nspace != 2) {
+        cvy_text_add(out,
+                     " keeps its values: vectors of volumes are not turned: leave %s out if y has some, otherwise %s\n",
+                     turn, t->role == CVY_TARGET_FIELD ? "nothing is wrong" : "say data.roles: {y: none}");
+        return;
+    }
     cvy_text_add(out,
                  " keeps its values: if it has components of vectors, both of each, say so by data.roles: {y: {role: "
                  "vector, order: %s, components: [..]}}, otherwise %s\n",
@@ -443,7 +455,7 @@ cvy_status cvy_vectors_note(cvy_augment *a, const cvy_reader_info *info)
     cvy_text names[2] = {{0}}, out = {0};
     int64_t count[2] = {0};
     cvy_status status = CVY_OK;
-    if (!turn)
+    if (!turn || a->nspace == 1) /* a series that runs backwards turns nothing */
         return CVY_OK;
     CVY_TRY(names_of_channels(a, info, &in_x, &nx));
     count[0] = list_components(in_x, nx, &names[0]);

@@ -6,8 +6,9 @@
  * Gaussian field on a torus with mean 0, variance sigma^2 and the power spectrum P(k) = A k^index exp(-(k / kc)^2), k
  * in waves for each side, without k = 0, kc = `cutoff` times the Nyquist frequency; so a map's mean is 1. index and
  * sigma are drawn for each map, uniformly from their ranges. A network is trained to find them (y); a class is an
- * interval of index. Everything is a function of (seed, number). Source: Coles and Jones, "A lognormal model for the
- * cosmological mass distribution" (MNRAS 248, 1991).
+ * interval of index. With `times` there are that many channels of one map, in which g grows in equal steps, as linear
+ * structure does: channel c of T has c / T times g, and the last one is the map. Everything is a function of (seed,
+ * number). Source: Coles and Jones, "A lognormal model for the cosmological mass distribution" (MNRAS 248, 1991).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,6 +30,7 @@ struct cosmology_opts {
     cvy_reals index, sigma;
     double cutoff;
     int targets;
+    int64_t times; /* the last one: cosmology_hash() */
 };
 
 #define ROW(key, type, fallback, valid, unit, help)                                                                    \
@@ -52,6 +54,8 @@ static const cvy_option cosmology_opts[] = {
         "number of classes, each an equal part of the range of index; 0: no classes"),
     ROW(targets, CVY_TYPE_CHOICE, "auto", "auto|true|false", "",
         "whether y holds [index, sigma]; auto: if there are no classes"),
+    ROW(times, CVY_TYPE_INT, "1", "1..64", "channels",
+        "channels of a sample: the map at so many times, while its structure grows to that of the last one"),
     {0},
 };
 #undef ROW
@@ -128,7 +132,7 @@ static cvy_status cosmology_open(const cvy_reader_args *args, cvy_reader_info *i
     c->cells = c->depth * n * n;
     c->half = n / 2 + 1;
     c->halfs = c->half * c->half * (c->o.dimensions == 3 ? c->half : 1);
-    c->shape = c->o.dimensions == 3 ? (cvy_shape){4, {1, n, n, n}} : (cvy_shape){3, {1, n, n}};
+    c->shape = c->o.dimensions == 3 ? (cvy_shape){4, {c->o.times, n, n, n}} : (cvy_shape){3, {c->o.times, n, n}};
     CVY_TRY(cvy_fft_make(info->pool, n, &c->fft));
     CVY_TRY(make_waves(c, info->pool));
     info->nsamples = c->o.samples;
@@ -233,22 +237,34 @@ static void transform(const struct cosmology *c, float *re, float *im)
         cvy_fft_columns(&c->fft, plane, re, im, NULL);
 }
 
+/* Makes the channels of a sample from g, which is where the last one will be. */
+static void grow(const struct cosmology *c, double sigma, float *sample)
+{
+    const int64_t T = c->o.times;
+    const float *g = sample + (T - 1) * c->cells;
+    for (int64_t t = 1; t <= T; t++) {
+        const double growth = (double)t / (double)T;
+        const float by = (float)growth, half = (float)(growth * growth * sigma * sigma / 2);
+        float *map = sample + (t - 1) * c->cells;
+        for (int64_t i = 0; i < c->cells; i++)
+            map[i] = expf(by * g[i] - half);
+    }
+}
+
 static cvy_status cosmology_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct cosmology *c = state;
-    const int64_t event = c->o.first + number, cells = c->cells;
+    const int64_t event = c->o.first + number, elems = c->o.times * c->cells;
     double index = 0, sigma = 0;
-    /* The map, and after it scratch memory: the imaginary part and the spectrum. */
-    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(2 * cells + c->halfs) * sizeof(float)));
-    raw->x.bytes = (size_t)cells * sizeof(float);
-    float *map = raw->x.data, *im = map + cells, *root = im + cells;
+    /* The sample, and after it scratch memory: the imaginary part and the spectrum. */
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(elems + c->cells + c->halfs) * sizeof(float)));
+    raw->x.bytes = (size_t)elems * sizeof(float);
+    float *sample = raw->x.data, *g = sample + elems - c->cells, *im = sample + elems, *root = im + c->cells;
     draw_parameters(c, event, &index, &sigma);
     make_spectrum(c, index, sigma, root);
-    fill_waves(c, event, root, map, im);
-    transform(c, map, im);
-    const float half = (float)(sigma * sigma / 2);
-    for (int64_t i = 0; i < cells; i++)
-        map[i] = expf(map[i] - half);
+    fill_waves(c, event, root, g, im);
+    transform(c, g, im);
+    grow(c, sigma, sample);
     raw->coding = CVY_CODING_PLAIN;
     raw->dtype = CVY_DTYPE_F32;
     raw->shape = c->shape;
@@ -277,7 +293,9 @@ static void cosmology_where(void *state, int64_t number, char *text, size_t room
 static void cosmology_hash(void *state, cvy_hasher *h)
 {
     const struct cosmology *c = state;
-    cvy_hash_add(h, &c->o, sizeof c->o);
+    cvy_hash_add(h, &c->o, offsetof(struct cosmology_opts, times));
+    if (c->o.times > 1) /* with one, the hash is that of versions without this option */
+        cvy_hash_add(h, &c->o.times, sizeof c->o.times);
 }
 
 CVY_READER_DEFINE(cosmology) = {

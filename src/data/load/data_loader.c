@@ -357,7 +357,8 @@ static cvy_status set_up(cvy_loader *l)
         const cvy_shape *shape = l->o.part[f].is_part ? &l->o.part[f].shape : &info->field[f].shape;
         CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(shape), cvy_dtype_bytes(info->field[f].dtype), &l->row_bytes[f]));
     }
-    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1; /* one more, which the caller holds while others are filled */
+    /* the caller holds some while others are filled */
+    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + CVY_MAX(l->o.held, 1);
     l->next_step = l->next_get = l->o.first_step;
     l->end_step = INT64_MAX;
     CVY_TRY(cvy_mem_alloc(CVY_SHARE_MAX * sizeof *l->share, &l->share));
@@ -462,6 +463,15 @@ cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out
     if (wait_s_out)
         *wait_s_out = cvy_clock_s() - start;
     return status;
+}
+
+int cvy_loader_has_next(cvy_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const struct slot *s = slot_of(l, l->next_get);
+    const int has = l->nthread > 0 && l->next_get < l->next_step && s->state == READY && s->step == l->next_get;
+    pthread_mutex_unlock(&l->lock);
+    return has;
 }
 
 int cvy_loader_ready(cvy_loader *l)

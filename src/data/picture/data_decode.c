@@ -5,12 +5,14 @@
  * The loader's threads call it, between reader and augmentation. Files may be malicious, so sides and pixels are
  * checked before memory is allocated. What the libraries only warn of is an error here (libjpeg fills the rest of a
  * truncated JPEG with grey), because a network must not be trained on half pictures unnoticed. Colour becomes grey by
- * luma (ITU-R BT.601), an alpha channel is dropped, and of 16 bits the upper 8 are used.
+ * luma (ITU-R BT.601), and an alpha channel is dropped. A PNG of 16 bits becomes reals from 0 to 255, so that nothing
+ * is lost and all that follows treats it as bytes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "data/picture/data_decode.h"
 
+#include <math.h>
 #include <string.h>
 
 #if CVY_HAVE_SPNG
@@ -43,6 +45,17 @@ cvy_status cvy_picture_need_planes(const cvy_decode *d, int64_t H, int64_t W, cv
     return CVY_OK;
 }
 
+void cvy_picture_to_bytes(cvy_picture *p)
+{
+    uint8_t *to = p->data;
+    for (int64_t i = 0; i < p->C * p->H * p->W && p->dtype == CVY_DTYPE_F32; i++) {
+        float value; /* a byte never overwrites a real that has not been read yet */
+        memcpy(&value, (const char *)p->data + (size_t)i * sizeof value, sizeof value);
+        to[i] = (uint8_t)lrintf(CVY_MIN(CVY_MAX(value, 0), 255));
+    }
+    p->dtype = CVY_DTYPE_U8;
+}
+
 #if CVY_HAVE_SPNG
 static cvy_status png_check(int code)
 {
@@ -62,11 +75,6 @@ static cvy_status png_begin(const void *bytes, size_t count, spng_ctx **out, str
         status = png_check(spng_get_ihdr(ctx, ihdr));
     if (status == CVY_OK)
         status = cvy_picture_check_size("PNG", ihdr->height, ihdr->width);
-    if (status == CVY_OK && ihdr->bit_depth > 8)
-        status = cvy_error_set(CVY_E_UNSUPPORTED,
-                               "a PNG of %d bits a channel: pictures are read in 8 bits, and the lower ones would be "
-                               "lost; store such pictures as .npy or HDF5, or convert them to 8 bits",
-                               ihdr->bit_depth);
     if (status == CVY_OK)
         *out = ctx;
     else
@@ -102,23 +110,47 @@ static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t widt
         out[i] = cvy_picture_luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 
-/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. Only pictures of up to 8 bits come here.
- */
+/* The same for four numbers of 16 bits a pixel, in this machine's byte order. 65535 becomes 255. */
+static void png_deep_row_to_planes(const uint16_t *row, int64_t channels, int is_grey, int64_t width, int64_t plane,
+                                   float *out)
+{
+    for (int64_t i = 0; i < width; i++, row += 4) {
+        if (channels == 1)
+            out[i] = (float)((is_grey ? row[0] : 0.299 * row[0] + 0.587 * row[1] + 0.114 * row[2]) / 257);
+        for (int64_t c = 0; c < channels && channels == 3; c++)
+            out[c * plane + i] = (float)(row[c] / 257.0);
+    }
+}
+
+static cvy_status png_need_reals(const cvy_decode *d, int64_t H, int64_t W, cvy_picture *out)
+{
+    CVY_TRY(cvy_bytes_need(d->room, (size_t)(d->channels * H * W) * sizeof(float)));
+    *out = (cvy_picture){.dtype = CVY_DTYPE_F32, .C = d->channels, .H = H, .W = W, .data = d->room->data};
+    return CVY_OK;
+}
+
+/* Decodes to RGB of 8 bits, or to RGBA of 16, which libspng supports for every kind of PNG of so many bits. */
 static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
     CVY_TRY(png_begin(d->bytes, d->count, &ctx, &ihdr));
     const int64_t H = ihdr.height, W = ihdr.width;
+    const int is_deep = ihdr.bit_depth > 8, is_grey = png_is_grey(&ihdr);
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_bytes_need(d->rows, (size_t)(3 * H * W)));
-    CVY_TRY_OUT(png_check(spng_decode_image(ctx, d->rows->data, d->rows->bytes, SPNG_FMT_RGB8, 0)));
+    CVY_TRY_OUT(cvy_bytes_need(d->rows, (size_t)((is_deep ? 8 : 3) * H * W)));
+    CVY_TRY_OUT(
+        png_check(spng_decode_image(ctx, d->rows->data, d->rows->bytes, is_deep ? SPNG_FMT_RGBA16 : SPNG_FMT_RGB8, 0)));
     /* Read to the end: only this verifies the checksum of the last image data chunk. */
     CVY_TRY_OUT(png_check(spng_decode_chunks(ctx)));
-    CVY_TRY_OUT(cvy_picture_need_planes(d, H, W, out));
+    CVY_TRY_OUT(is_deep ? png_need_reals(d, H, W, out) : cvy_picture_need_planes(d, H, W, out));
     for (int64_t y = 0; y < H; y++)
-        png_row_to_planes((const uint8_t *)d->rows->data + 3 * y * W, d->channels, W, H * W,
-                          (uint8_t *)out->data + y * W);
+        if (is_deep)
+            png_deep_row_to_planes((const uint16_t *)d->rows->data + 4 * y * W, d->channels, is_grey, W, H * W,
+                                   (float *)out->data + y * W);
+        else
+            png_row_to_planes((const uint8_t *)d->rows->data + 3 * y * W, d->channels, W, H * W,
+                              (uint8_t *)out->data + y * W);
 out:
     spng_ctx_free(ctx);
     return status;

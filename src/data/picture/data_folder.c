@@ -1,6 +1,7 @@
 /*
  * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder per class, or all pictures in one
- * folder without classes. It also reads one picture, or those that match a pattern, without classes.
+ * folder without classes. It also reads one picture, or those that match a pattern, without classes. Pictures of one
+ * folder may have their labels in a file, and a second file may say which of them are meant.
  *
  * Classes are the sub-folders, and samples the files in them, both in bytewise order of their names. Names that begin
  * with a dot are ignored. Opening reads only names (and the header of one picture), so a data set of a million files
@@ -10,15 +11,27 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "data/array/data_numbers.h"
 #include "data/data_index.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct folder_opts {
+    const char *labels, *ids;
+    int64_t first_label;
     int channels;
 };
 
 static const cvy_option folder_opts[] = {
+    {"labels", CVY_TYPE_STRING, CVY_FIELD(folder_opts, labels), "", "", "",
+     "file with the label of each picture of a folder without classes, in the order of their names: a number a line, "
+     "or "
+     "FILE.mat:ARRAY"},
+    {"ids", CVY_TYPE_STRING, CVY_FIELD(folder_opts, ids), "", "", "",
+     "file with the numbers, from 1, of the pictures that are read: a number a line, or FILE.mat:ARRAY"},
+    {"first_label", CVY_TYPE_INT, CVY_FIELD(folder_opts, first_label), "-1", "-1..1000000", "",
+     "the label of the first class in `labels`; -1: 1 in a MAT-file, 0 in other files"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(folder_opts, channels), "auto", "auto|grey|rgb", "",
      "channels of decoded pictures; auto: those of the first picture"},
     {0},
@@ -36,6 +49,7 @@ struct folder {
     int32_t nclasses;
     struct entry *entry;
     int64_t count, room;
+    int has_file;      /* 1: labels are from a file, and nclasses is 0, as there are no folders of classes */
     cvy_passed passed; /* what is in the folders besides */
 };
 
@@ -147,6 +161,11 @@ static cvy_status note_rest(const struct folder *f, cvy_reader_info *info)
 {
     CVY_TRY(note_numbers(f, info));
     CVY_TRY(cvy_splits_note(f->root, "as classes", f->class_name, f->nclasses, info));
+    if (f->nclasses > 0 && cvy_data_has_file(f->root, "imagelabels.mat"))
+        CVY_TRY(cvy_reader_note(info,
+                                "%s: the labels of these pictures are in imagelabels.mat: set `path: %s/%s, labels: "
+                                "%s/imagelabels.mat`, and for a split `ids: %s/setid.mat:trnid`",
+                                f->root, f->root, f->class_name[0], f->root, f->root));
     return cvy_passed_note(&f->passed, f->root, "file",
                            "only *.jpg, *.jpeg and *.png are pictures that are read; convert others to PNG", info);
 }
@@ -161,6 +180,114 @@ static cvy_status list_files(struct folder *f, const char *path)
     for (int64_t i = 0; i < n; i++)
         CVY_TRY(add_entry(f, file[i], -1));
     return CVY_OK;
+}
+
+/* ---- labels in a file ---- */
+
+/* The last number in a name, and where it begins; -1: there is none. */
+static int64_t number_in(const char *name, size_t *at_out)
+{
+    size_t end = strlen(name);
+    while (end > 0 && !(name[end - 1] >= '0' && name[end - 1] <= '9'))
+        end--;
+    size_t at = end;
+    while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
+        at--;
+    *at_out = at;
+    return at < end && end - at <= 18 ? strtoll(name + at, NULL, 10) : -1;
+}
+
+/* The order of names as text must be that of the numbers in them: 1.jpg, 10.jpg, 2.jpg would get wrong labels. */
+static cvy_status check_order(const struct folder *f)
+{
+    for (int64_t i = 1; i < f->count; i++) {
+        const char *a = cvy_file_base_name(f->entry[i - 1].name), *b = cvy_file_base_name(f->entry[i].name);
+        size_t at_a = 0, at_b = 0;
+        const int64_t before = number_in(a, &at_a), after = number_in(b, &at_b);
+        CVY_CHECK(at_a != at_b || strncmp(a, b, at_a) != 0 || before < 0 || after < 0 || before <= after, CVY_E_FORMAT,
+                  "labels and ids belong to pictures in the order of their names as text, and there %s stands before "
+                  "%s: give the numbers in the names equally many digits",
+                  a, b);
+    }
+    return CVY_OK;
+}
+
+static cvy_status set_labels(struct folder *f, const struct folder_opts *o, cvy_reader_info *info)
+{
+    cvy_number_list labels;
+    cvy_classes c = {.pool = f->pool};
+    cvy_entries none = {0};
+    const char *folder = NULL;
+    CVY_CHECK(f->nclasses == 0, CVY_E_CONFIG, "labels: %s: is for a folder without classes, and %s has the class %s",
+              o->labels, f->root, f->class_name[0]);
+    CVY_TRY(cvy_number_list_read(f->pool, o->labels, "labels", &labels));
+    CVY_CHECK(
+        labels.n == f->count, CVY_E_FORMAT,
+        "%s: has %lld labels, and there are %lld pictures: it must have one for each, in the order of their names",
+        labels.path, (long long)labels.n, (long long)f->count);
+    const int64_t first = o->first_label >= 0 ? o->first_label : labels.name != NULL;
+    for (int64_t i = 0; i < f->count; i++) {
+        const int64_t label = labels.value[i] - first;
+        CVY_CHECK(label >= 0 && label < CVY_CLASSES_MAX, CVY_E_FORMAT,
+                  "%s, number %lld: label %d, expected %lld to %lld: `first_label` is the label of the first class",
+                  labels.path, (long long)i + 1, labels.value[i], (long long)first,
+                  (long long)first + CVY_CLASSES_MAX - 1);
+        f->entry[i].label = (int32_t)label;
+        cvy_classes_note_label(&c, (int32_t)label);
+    }
+    f->has_file = 1;
+    cvy_status status = cvy_data_folder_of(f->pool, labels.path, &folder);
+    if (status == CVY_OK)
+        status = cvy_classes_read_names(&c, folder, first);
+    if (status == CVY_OK)
+        status = cvy_classes_resolve(&c, 0, &none, info);
+    cvy_classes_free(&c);
+    CVY_TRY(status);
+    return cvy_reader_note(info, "%s: labels are those of %s%s%s, %lld classes counted from %lld",
+                           f->root ? f->root : "pictures", labels.path, labels.name ? ":" : "",
+                           labels.name ? labels.name : "", (long long)info->nclasses, (long long)first);
+}
+
+/* Keeps the pictures whose numbers are listed, in that order. */
+static cvy_status choose(struct folder *f, const struct folder_opts *o, cvy_reader_info *info)
+{
+    cvy_number_list ids;
+    struct entry *all = f->entry, *chosen = NULL;
+    uint8_t *seen = NULL;
+    CVY_CHECK(f->nclasses == 0, CVY_E_CONFIG, "ids: %s: is for a folder without classes, and %s has the class %s",
+              o->ids, f->root, f->class_name[0]);
+    CVY_TRY(cvy_number_list_read(f->pool, o->ids, "ids", &ids));
+    CVY_CHECK(ids.n > 0, CVY_E_FORMAT, "%s: has no number", ids.path);
+    CVY_TRY(cvy_pool_alloc(f->pool, (size_t)f->count, &seen));
+    memset(seen, 0, (size_t)f->count);
+    CVY_TRY(cvy_mem_alloc((size_t)ids.n * sizeof *chosen, &chosen));
+    f->entry = chosen;
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < ids.n && status == CVY_OK; i++) {
+        const int64_t at = (int64_t)ids.value[i] - 1;
+        if (at < 0 || at >= f->count || seen[at])
+            status = cvy_error_set(CVY_E_FORMAT, "%s, number %lld: %d, expected each of 1 to %lld at most once",
+                                   ids.path, (long long)i + 1, ids.value[i], (long long)f->count);
+        else
+            seen[at] = 1, chosen[i] = all[at];
+    }
+    cvy_mem_free(&all);
+    CVY_TRY(status);
+    CVY_TRY(cvy_reader_note(info, "%s: %lld of %lld pictures are read, those of %s%s%s", f->root ? f->root : "pictures",
+                            (long long)ids.n, (long long)f->count, ids.path, ids.name ? ":" : "",
+                            ids.name ? ids.name : ""));
+    f->count = f->room = ids.n;
+    return CVY_OK;
+}
+
+static cvy_status apply_files(struct folder *f, const struct folder_opts *o, cvy_reader_info *info)
+{
+    CVY_CHECK(o->labels || o->first_label < 0, CVY_E_CONFIG, "first_label: is of the file that `labels` names");
+    if (o->labels || o->ids)
+        CVY_TRY(check_order(f));
+    if (o->labels)
+        CVY_TRY(set_labels(f, o, info));
+    return o->ids ? choose(f, o, info) : CVY_OK;
 }
 
 /* A file that begins like a picture, or a pattern of names of pictures. */
@@ -190,7 +317,7 @@ static void path_of(const struct folder *f, int64_t number, char *text, size_t r
     const struct entry *e = &f->entry[number];
     if (!f->root)
         snprintf(text, room, "%s", e->name);
-    else if (e->label >= 0)
+    else if (f->nclasses > 0)
         snprintf(text, room, "%s/%s/%s", f->root, f->class_name[e->label], e->name);
     else
         snprintf(text, room, "%s/%s", f->root, e->name);
@@ -251,6 +378,7 @@ static void folder_close(void *state)
 
 static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
+    const struct folder_opts *o = args->options;
     struct folder *f = NULL;
     char *root = NULL;
     cvy_status status = CVY_OK;
@@ -263,16 +391,19 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     f->pool = info->pool;
     f->root = is_folder ? root : NULL;
     CVY_TRY_OUT(is_folder ? list_root(f) : list_files(f, root));
+    CVY_TRY_OUT(apply_files(f, o, info));
     CVY_TRY_OUT(cvy_data_read_first(&(cvy_pictures){.read = folder_read,
                                                     .where = folder_where,
                                                     .state = f,
                                                     .count = f->count,
                                                     .number_of = f->nclasses > 1 ? folder_look : NULL},
-                                    ((const struct folder_opts *)args->options)->channels, info));
+                                    o->channels, info));
     info->nsamples = f->count;
-    info->has_label = f->nclasses > 0;
-    info->nclasses = f->nclasses;
-    info->class_name = f->class_name;
+    if (!f->has_file) {
+        info->has_label = f->nclasses > 0;
+        info->nclasses = f->nclasses;
+        info->class_name = f->class_name;
+    }
     CVY_TRY_OUT(is_folder ? note_rest(f, info) : CVY_OK);
     *state_out = f;
     return CVY_OK;
@@ -286,6 +417,8 @@ static void folder_hash(void *state, cvy_hasher *h)
     const struct folder *f = state;
     for (int64_t i = 0; i < f->count; i++)
         cvy_hash_add(h, f->entry[i].name, strlen(f->entry[i].name) + 1);
+    for (int64_t i = 0; i < f->count && f->has_file; i++)
+        cvy_hash_add(h, &f->entry[i].label, sizeof f->entry[i].label);
 }
 
 CVY_READER_DEFINE(folder) = {

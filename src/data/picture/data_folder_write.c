@@ -8,12 +8,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
-#include "base/machine/base_system.h"
 #include "data/data_writer.h"
-#include "data/picture/data_encode.h"
+#include "data/picture/data_picture_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,8 +20,9 @@ struct folder_writer {
     const char *root;
     const cvy_reader_info *info;
     const char *const *class_name;
-    int64_t npieces, piece, count, bytes; /* count, bytes: of the current piece */
-    cvy_bytes path, rows, png;
+    int64_t npieces, piece;
+    cvy_picture_files files; /* count, bytes: of the current piece */
+    cvy_bytes path;
 };
 
 static cvy_status mark_path(struct folder_writer *w, int64_t piece, const char **out)
@@ -37,13 +36,7 @@ static cvy_status folder_writer_open(const cvy_writer_args *args, void **state_o
 {
     struct folder_writer *w = NULL;
     const cvy_reader_info *info = args->info;
-    CVY_CHECK(info->varying || (info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3 &&
-                                (info->shape.dim[0] == 1 || info->shape.dim[0] == 3)),
-              CVY_E_UNSUPPORTED,
-              "a folder holds pictures of one or three channels of bytes, these samples are %s of %s",
-              cvy_dtype_text(info->dtype), cvy_shape_text(&info->shape));
-    CVY_CHECK(!info->has_y && !info->has_weight, CVY_E_UNSUPPORTED, "a folder of pictures holds no %s",
-              info->has_y ? "targets (y)" : "weights");
+    CVY_TRY(cvy_picture_files_check(info, "a folder"));
     for (int64_t i = 0; info->has_label && i < info->nclasses; i++)
         CVY_CHECK(args->class_name[i][0] && args->class_name[i][0] != '.' && !strchr(args->class_name[i], '/'),
                   CVY_E_UNSUPPORTED, "class %lld is named \"%s\", which cannot be the name of a folder", (long long)i,
@@ -69,7 +62,7 @@ static cvy_status folder_begin_piece(void *state, int64_t piece, int64_t count)
     struct folder_writer *w = state;
     (void)count;
     w->piece = piece;
-    w->count = w->bytes = 0;
+    w->files.count = w->files.bytes = 0;
     for (int64_t i = 0; w->info->has_label && i < w->info->nclasses; i++) {
         const char *path = NULL;
         CVY_TRY(cvy_data_path_join(w->pool, w->root, w->class_name[i], &path));
@@ -78,49 +71,24 @@ static cvy_status folder_begin_piece(void *state, int64_t piece, int64_t count)
     return CVY_OK;
 }
 
-static cvy_status put_file(struct folder_writer *w, int64_t number, const cvy_raw *raw, const char *suffix,
-                           const void *data, size_t bytes)
-{
-    const char *class = w->info->has_label ? w->class_name[raw->label] : ".";
-    CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 48));
-    snprintf(w->path.data, w->path.bytes, "%s/%s/%08lld.%s", w->root, class, (long long)number, suffix);
-    const char *why = "";
-    const int fd = cvy_file_create(w->path.data, 0666, &why);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be created: %s", (const char *)w->path.data, why);
-    const cvy_status status = cvy_write_all(fd, data, bytes, w->path.data);
-    close(fd);
-    w->count++;
-    w->bytes += (int64_t)bytes;
-    return status;
-}
-
 static cvy_status folder_write(void *state, int64_t number, const cvy_raw *raw)
 {
     struct folder_writer *w = state;
     CVY_CHECK(!w->info->has_label || (raw->label >= 0 && raw->label < w->info->nclasses), CVY_E_FORMAT,
               "label %d of %lld classes", raw->label, (long long)w->info->nclasses);
-    if (raw->coding != CVY_CODING_PLAIN)
-        return put_file(w, number, raw, raw->coding == CVY_CODING_JPEG ? "jpg" : "png", raw->x.data, raw->x.bytes);
-    const cvy_picture p = cvy_raw_planes(raw);
-    CVY_TRY(cvy_picture_encode_png(&p, &w->rows, &w->png));
-    return put_file(w, number, raw, "png", w->png.data, w->png.bytes);
+    const char *class = w->info->has_label ? w->class_name[raw->label] : ".";
+    CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 2));
+    snprintf(w->path.data, w->path.bytes, "%s/%s", w->root, class);
+    return cvy_picture_files_write(&w->files, w->path.data, number, raw);
 }
 
-/* Syncs all files of the piece to the disk at once, which is much faster than one by one. */
 static cvy_status folder_end_piece(void *state)
 {
     struct folder_writer *w = state;
     const char *path = NULL;
     char text[64];
-    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY, 0, NULL),
-              failed = fd < 0 || cvy_file_sync_system(fd) != 0, cause = errno;
-    const int bad = failed && (fd < 0 || !cvy_protection_is_unsupported(cause));
-    if (failed && !bad)
-        cvy_protection_note(CVY_PROTECTION_SYNC, w->root, cause);
-    if (fd >= 0)
-        close(fd);
-    CVY_CHECK(!bad, CVY_E_IO, "%s: cannot be written to the disk: %s", w->root, strerror(cause));
-    snprintf(text, sizeof text, "%lld %lld\n", (long long)w->count, (long long)w->bytes);
+    CVY_TRY(cvy_picture_files_sync(w->root));
+    snprintf(text, sizeof text, "%lld %lld\n", (long long)w->files.count, (long long)w->files.bytes);
     CVY_TRY(mark_path(w, w->piece, &path));
     return cvy_file_replace(path, text, strlen(text));
 }
@@ -154,8 +122,7 @@ static void folder_writer_close(void *state)
 {
     struct folder_writer *w = state;
     cvy_mem_free(&w->path.data);
-    cvy_mem_free(&w->rows.data);
-    cvy_mem_free(&w->png.data);
+    cvy_picture_files_free(&w->files);
 }
 
 CVY_WRITER_DEFINE(folder) = {

@@ -1,6 +1,7 @@
 /*
  * data_list.c: reads a text file that lists pictures and their classes, as Caffe and CNTK use them: `path label`,
- * `path,label`, or with a tab between. It may also list paths only.
+ * `path,label`, or with a tab between. It may also list paths only. A folder stands for the list.txt in it, which is what
+ * data_list_write.c writes.
  *
  * Paths are relative to a root, by default the list's own folder; a path that leads out of the root is refused. Opening
  * reads only the list: a missing file is found, and reported with its line, when it is read. Labels are numbers, or
@@ -307,9 +308,11 @@ static void list_close(void *state)
 static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_reader_info *info)
 {
     const struct list_opts *o = args->options;
-    const char *folder = NULL;
-    CVY_TRY(cvy_data_file_open(info->pool, args->path, &l->index.file));
-    CVY_TRY(cvy_data_folder_of(info->pool, args->path, &folder));
+    const char *path = args->path, *folder = NULL;
+    if (cvy_file_is_folder(path))
+        CVY_TRY(cvy_data_path_join(info->pool, path, "list.txt", &path));
+    CVY_TRY(cvy_data_file_open(info->pool, path, &l->index.file));
+    CVY_TRY(cvy_data_folder_of(info->pool, path, &folder));
     l->root = o->root ? o->root : folder;
     l->separator = o->separator;
     l->labels.asked = o->labels;
@@ -318,22 +321,22 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
         CVY_TRY(find_separator(l));
     CVY_TRY(index_lines(l, o, info));
     info->nsamples = l->index.entries.count;
-    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
     CVY_TRY(cvy_data_read_first(
         &(cvy_pictures){.read = list_read, .where = list_where, .state = l, .count = info->nsamples}, o->channels,
         info));
     if (l->separator == SEPARATOR_NONE)
         return CVY_OK;
-    if (!l->classes.by_name && strcmp(cvy_file_base_name(args->path), "labels.txt") != 0)
+    if (!l->classes.by_name && strcmp(cvy_file_base_name(path), "labels.txt") != 0)
         CVY_TRY(cvy_classes_read_names(&l->classes, folder, 0));
     const cvy_status status = cvy_classes_resolve(&l->classes, o->classes, &l->index.entries, info);
-    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", args->path);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", path);
 }
 
 static cvy_status list_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     struct list *l = NULL;
-    CVY_CHECK(args->path, CVY_E_CONFIG, "format list needs a path: the text file with the list");
+    CVY_CHECK(args->path, CVY_E_CONFIG, "format list needs a path: the text file with the list, or a folder with list.txt");
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *l, &l));
     l->index.file.fd = -1;
     l->classes.pool = info->pool;

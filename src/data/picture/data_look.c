@@ -15,13 +15,14 @@
 #include "data/data_index.h"
 
 enum { LOOKS = 32, WHERE_ROOM = 1024 };
-enum { ALPHA, PALETTE, TURNED, INKS, TRAITS };
+enum { ALPHA, PALETTE, TURNED, INKS, DEEP, TRAITS };
 
 static const char *const trait_text[TRAITS] = {
     [ALPHA] = "has an alpha channel, which is dropped",
     [PALETTE] = "has a palette, whose colours are read and not its indices",
     [TURNED] = "has an orientation in its EXIF data, which is not applied",
     [INKS] = "has four inks, which become RGB without a colour profile",
+    [DEEP] = "has 16 bits, which are read as 0 to 255 in steps of 1/257",
 };
 
 struct kinds {
@@ -44,11 +45,12 @@ static uint32_t big(const uint8_t *at, int bytes)
 
 static void look_at_png(const uint8_t *at, size_t n, int has[TRAITS])
 {
-    enum { SIGNATURE = 8, HEAD = 8, CRC = 4, COLOUR_TYPE = 25 };
+    enum { SIGNATURE = 8, HEAD = 8, CRC = 4, DEPTH = 24, COLOUR_TYPE = 25 };
     if (n <= COLOUR_TYPE)
         return;
     has[ALPHA] = at[COLOUR_TYPE] == 4 || at[COLOUR_TYPE] == 6;
     has[PALETTE] = at[COLOUR_TYPE] == 3;
+    has[DEEP] = at[DEPTH] == 16;
     for (size_t p = SIGNATURE; p + HEAD <= n && memcmp(at + p + 4, "IDAT", 4) != 0;) {
         has[ALPHA] |= memcmp(at + p + 4, "tRNS", 4) == 0;
         const size_t bytes = big(at + p, 4);

@@ -4,7 +4,8 @@
  *
  * A path is a file, a folder of *.tfrecord, *.tfrecords and NAME-00000-of-00010, or a glob. Opening reads all files
  * once, to find the positions of the records and their labels. If there are no labels, it reads only the heads of
- * records. It reads nothing if data_tfrecord_index.c saved the result in an earlier run. Samples are read by position.
+ * records. It reads nothing if data_tfrecord_index.c saved the result in an earlier run. Samples are read by position;
+ * files that are compressed as a whole are unpacked in memory for it (data_tfrecord_packed.c).
  * The first pass verifies the checksums of lengths, because nothing after a wrong length can be found; the checksum of
  * a record is verified when it is read. data_tfrecord_sample.c interprets the features of a record.
  *
@@ -17,6 +18,7 @@
 
 #include "base/base_file.h"
 #include "data/tfrecord/data_tfrecord_index.h"
+#include "data/tfrecord/data_tfrecord_packed.h"
 
 enum { OPEN_MAX = 512 }; /* files that are kept open; the others are opened for each read */
 
@@ -52,9 +54,19 @@ static int parse_shard(const char *name, int *shard_out, int *count_out)
     return 1;
 }
 
+/* "train-00003-of-00010", without a suffix, or .tfrecord, .tfrecords; .gz or .zz after it: compressed as a whole. */
 static int is_ours(const char *name)
 {
+    static const char *const suffix[] = {".gz", ".zz"};
+    char plain[256];
     int shard = 0, count = 0;
+    for (int i = 0; i < CVY_COUNT(suffix); i++) {
+        if (!cvy_data_has_suffix(name, suffix[i]) || strlen(name) >= sizeof plain)
+            continue;
+        snprintf(plain, sizeof plain, "%.*s", (int)(strlen(name) - strlen(suffix[i])), name);
+        name = plain;
+        break;
+    }
     if (cvy_data_has_suffix(name, ".tfrecord") || cvy_data_has_suffix(name, ".tfrecords"))
         return 1;
     const char *end = strrchr(name, '-');
@@ -82,20 +94,13 @@ static cvy_status check_shards(const char *const *path, int64_t n)
     return CVY_OK;
 }
 
-/* "NAME.tfrecord.gz". It counts as a TFRecord file, so that opening it can say what to do. */
-static int is_packed(const char *path)
-{
-    return cvy_data_has_suffix(path, ".tfrecord.gz") || cvy_data_has_suffix(path, ".tfrecords.gz");
-}
-
 static int probe_file(const char *path)
 {
     uint8_t head[CVY_TFRECORD_HEAD];
     const size_t got = cvy_data_peek(path, head, sizeof head);
     if (got == sizeof head && cvy_tfrecord_crc(head, 8) == cvy_wire_little(head + 8, 4))
         return 95;
-    const int may_be = is_ours(cvy_file_base_name(path)) || is_packed(path);
-    return may_be && cvy_file_exists(path) ? 60 : 0;
+    return is_ours(cvy_file_base_name(path)) && cvy_file_exists(path) ? 60 : 0;
 }
 
 static int tf_probe(const char *path)
@@ -117,14 +122,6 @@ static int tf_probe(const char *path)
 
 /* ---- records ---- */
 
-/* The first bytes tell whether the file is compressed with GZIP or ZLIB of TFRecordOptions. */
-static const char *compression_of(const uint8_t *head)
-{
-    if (head[0] == 0x1F && head[1] == 0x8B)
-        return "gzip";
-    return head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0 ? "zlib" : NULL;
-}
-
 cvy_status cvy_tfrecord_read_head(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out)
 {
     const char *path = scan->file->path;
@@ -136,11 +133,6 @@ cvy_status cvy_tfrecord_read_head(cvy_scan *scan, int64_t at, int64_t record, ui
     CVY_TRY(cvy_scan_at(scan, at, CVY_TFRECORD_HEAD, &head));
     const uint64_t bytes = cvy_wire_little(head, 8);
     const uint32_t want = (uint32_t)cvy_wire_little(head + 8, 4), crc = cvy_tfrecord_crc(head, 8);
-    const char *packing = record == 0 && crc != want ? compression_of(head) : NULL;
-    CVY_CHECK(!packing, CVY_E_UNSUPPORTED,
-              "%s: is compressed by %s, and records of such a file cannot be read by position; unpack it (%s) or write "
-              "it without compression",
-              path, packing, *packing == 'g' ? "gunzip" : "pigz -dz");
     CVY_CHECK(
         crc == want, CVY_E_FORMAT,
         "%s, record %lld at byte %lld: checksum of the length is %08x, expected %08x: damaged, or not a TFRecord file",
@@ -233,14 +225,11 @@ static cvy_status index_files(struct tf *t)
     cvy_scan scan = {0};
     cvy_status status = CVY_OK;
     for (int64_t i = 0; i < t->nfile; i++) {
-        cvy_data_file file = t->file[i];
-        if (file.fd < 0)
-            CVY_TRY_OUT(cvy_data_file_open(NULL, t->file[i].path, &file));
-        file.path = t->file[i].path;
+        cvy_data_file file;
+        CVY_TRY_OUT(cvy_tf_file_take(t, i, &file));
         cvy_scan_begin(&scan, &file, 0);
         status = index_file(t, &scan);
-        if (t->file[i].fd < 0)
-            cvy_data_file_close(&file);
+        cvy_tf_file_give(t, i, &file);
         CVY_TRY_OUT(status);
         t->first[i + 1] = t->entries.count;
     }
@@ -269,14 +258,16 @@ static void tf_where(void *state, int64_t number, char *text, size_t room)
              (unsigned long long)cvy_entries_at(&t->entries, number)->offset);
 }
 
-static cvy_status read_bytes(const cvy_data_file *file, int64_t offset, void *to, size_t bytes)
+/* Reads the bytes of a record behind its head, with its foot, of the file that has this sample. */
+static cvy_status read_record(const struct tf *t, int64_t number, void *to)
 {
-    cvy_data_file again;
-    if (file->fd >= 0)
-        return cvy_pread_all(file->fd, to, bytes, offset, "the file");
-    CVY_TRY(cvy_data_file_open(NULL, file->path, &again));
-    const cvy_status status = cvy_pread_all(again.fd, to, bytes, offset, "the file");
-    cvy_data_file_close(&again);
+    const cvy_entry *e = cvy_entries_at(&t->entries, number);
+    const int64_t i = file_of(t, number);
+    cvy_data_file file;
+    CVY_TRY(cvy_tf_file_take(t, i, &file));
+    const cvy_status status = cvy_pread_all(file.fd, to, (size_t)e->bytes + CVY_TFRECORD_FOOT,
+                                            (int64_t)e->offset + CVY_TFRECORD_HEAD, "the file");
+    cvy_tf_file_give(t, i, &file);
     return status;
 }
 
@@ -289,8 +280,7 @@ static cvy_status tf_read(void *state, int64_t number, cvy_raw *raw)
     struct tf_sample s = {.bytes = bytes};
     CVY_TRY(cvy_bytes_need(&raw->y, y_bytes + bytes + CVY_TFRECORD_FOOT));
     uint8_t *record = (uint8_t *)raw->y.data + y_bytes;
-    CVY_TRY(read_bytes(&t->file[file_of(t, number)], (int64_t)e->offset + CVY_TFRECORD_HEAD, record,
-                       bytes + CVY_TFRECORD_FOOT));
+    CVY_TRY(read_record(t, number, record));
     CVY_TRY(check_record(record, bytes));
     s.record = record;
     CVY_TRY(cvy_tf_find(&t->is, &s));
@@ -342,8 +332,7 @@ static cvy_status tf_groups(void *state, cvy_groups *to)
         const cvy_entry *e = cvy_entries_at(&t->entries, i);
         status = cvy_bytes_need(&room, e->bytes + CVY_TFRECORD_FOOT);
         if (status == CVY_OK)
-            status = read_bytes(&t->file[file_of(t, i)], (int64_t)e->offset + CVY_TFRECORD_HEAD, room.data,
-                                e->bytes + CVY_TFRECORD_FOOT);
+            status = read_record(t, i, room.data);
         if (status == CVY_OK)
             status = check_record(room.data, e->bytes);
         if (status == CVY_OK)
@@ -372,8 +361,23 @@ static cvy_status open_files(struct tf *t, const char *const *path)
 {
     for (int64_t i = 0; i < t->nfile; i++) {
         CVY_TRY(cvy_data_file_open(t->pool, path[i], &t->file[i]));
+        CVY_TRY(cvy_tf_packed_look(t, i));
         if (i >= OPEN_MAX)
             cvy_data_file_close(&t->file[i]);
+    }
+    return CVY_OK;
+}
+
+/* A file beside its compressed copy, as `gunzip --keep` leaves it, would give each sample twice. */
+static cvy_status check_copies(const char *const *path, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!cvy_data_has_suffix(path[i], ".gz") && !cvy_data_has_suffix(path[i], ".zz"))
+            continue;
+        const size_t plain = strlen(path[i]) - 3;
+        for (int64_t k = i - 1; k >= 0 && strncmp(path[k], path[i], plain) == 0; k--)
+            CVY_CHECK(path[k][plain] != 0, CVY_E_FORMAT,
+                      "%s: is there too without compression: remove one of them, or name the files by a glob", path[i]);
     }
     return CVY_OK;
 }
@@ -387,7 +391,7 @@ static cvy_status resolve(struct tf *t)
     for (int64_t i = 0; i < t->entries.count && !t->is.resolved && status == CVY_OK; i++) {
         const cvy_entry *e = cvy_entries_at(&t->entries, i);
         CVY_TRY_OUT(cvy_bytes_need(&room, (size_t)e->bytes + CVY_TFRECORD_FOOT));
-        CVY_TRY_OUT(read_bytes(&t->file[file_of(t, i)], (int64_t)e->offset + CVY_TFRECORD_HEAD, room.data, room.bytes));
+        CVY_TRY_OUT(read_record(t, i, room.data));
         struct tf_sample s = {.record = room.data, .bytes = e->bytes};
         if (check_record(s.record, s.bytes) == CVY_OK && cvy_tf_find(&t->is, &s) == CVY_OK)
             status = cvy_tf_resolve(&t->is, t->pool, &s);
@@ -436,6 +440,7 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
     CVY_TRY(cvy_tf_check_options(&t->is.o));
     CVY_TRY(cvy_data_files(t->pool, path, is_ours, "*.tfrecord, *.tfrecords or *-00000-of-00001", &file, &t->nfile,
                            &passed));
+    CVY_TRY(check_copies(file, t->nfile));
     if (cvy_file_is_folder(path)) {
         CVY_TRY(check_shards(file, t->nfile));
         CVY_TRY(cvy_splits_note(path, "as one set", file, t->nfile, info));
@@ -453,6 +458,7 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
         cvy_data_read_first(&(cvy_pictures){.read = tf_read, .where = tf_where, .state = t, .count = info->nsamples},
                             t->is.o.channels, info));
     CVY_TRY(note_names(t, path, info));
+    CVY_TRY(cvy_tf_packed_note(t, path, info));
     if (info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3)
         info->varying |= t->x_varies || (t->is.name[TF_IMAGE] && t->is.o.shape.count == 0);
     info->has_y = t->is.name[TF_Y] != NULL;
@@ -471,6 +477,7 @@ static void tf_close(void *state)
     struct tf *t = state;
     for (int64_t i = 0; t->file && i < t->nfile; i++)
         cvy_data_file_close(&t->file[i]);
+    cvy_tf_packed_free(t);
     cvy_entries_free(&t->entries);
     cvy_classes_free(&t->classes);
 }

@@ -27,6 +27,7 @@
 #include "base/machine/base_system.h"
 #include "base/text/base_text.h"
 #include "data/tfrecord/data_tfrecord.h"
+#include "data/tfrecord/data_tfrecord_packed.h"
 
 #define MAGIC UINT64_C(0x31584446544e4f43) /* "CONTFDX1" */
 
@@ -118,15 +119,22 @@ static int take(struct rest *r, void *to, size_t bytes)
     return 1;
 }
 
+/* How large a compressed file is without compression is not known; reading a sample checks it. Nothing unpacks to 2^48
+ * bytes. */
+static int is_inside(const struct tf *t, int64_t file, const cvy_entry *e)
+{
+    const uint64_t bytes = cvy_tf_is_packed(t, file) ? UINT64_C(1) << 48 : (uint64_t)t->file[file].bytes;
+    return e->offset < bytes && e->bytes < bytes - e->offset;
+}
+
 static cvy_status take_entries(struct rest *r, const struct counts *n, struct tf *t)
 {
     for (int64_t i = 0, file = 0; i < n->samples; i++) {
         cvy_entry e;
         while (file < n->nfile && i == t->first[file + 1])
             file++;
-        CVY_CHECK(take(r, &e, sizeof e) && file < n->nfile && e.offset < (uint64_t)t->file[file].bytes &&
-                      e.bytes < (uint64_t)t->file[file].bytes - e.offset,
-                  CVY_E_FORMAT, "sample %lld lies outside its file", (long long)i);
+        CVY_CHECK(take(r, &e, sizeof e) && file < n->nfile && is_inside(t, file, &e), CVY_E_FORMAT,
+                  "sample %lld lies outside its file", (long long)i);
         CVY_TRY(cvy_entries_add(&t->entries, &e));
     }
     return CVY_OK;

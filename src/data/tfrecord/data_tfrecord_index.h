@@ -18,6 +18,7 @@ struct tf {
     cvy_entries entries;
     cvy_classes classes;
     int x_varies;
+    struct cvy_tf_packed *packed; /* NULL: no file is compressed as a whole */
 };
 
 /* For the option `index`: the index file of a data set in that folder, and a hash of the state which the data must

@@ -31,6 +31,8 @@ const cvy_option cvy_tfrecord_options[] = {
      "", "type of raw bytes of x, little endian; auto: as X/dtype says, else u8"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, channels), "auto", "auto|grey|rgb", "",
      "channels of decoded pictures; auto: those of the first picture"},
+    {"channels_last", CVY_TYPE_BOOL, CVY_FIELD(tf_opts, channels_last), "false", "", "",
+     "the last axis of plain input is that of the channels, and becomes the first"},
     {"first_label", CVY_TYPE_INT, CVY_FIELD(tf_opts, first_label), "0", "0..1000000", "",
      "the smallest label, which becomes class 0: 1 if 0 means background"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(tf_opts, classes), "0", "0..1000000", "",
@@ -40,6 +42,8 @@ const cvy_option cvy_tfrecord_options[] = {
     {"index", CVY_TYPE_STRING, CVY_FIELD(tf_opts, index), "", "", "",
      "folder for an index file with the positions and labels of all records, so that later runs need not read all "
      "files first; by default none"},
+    {"cache_mb", CVY_TYPE_INT, CVY_FIELD(tf_opts, cache_mb), "2048", "1..1048576", "MB",
+     "memory of a rank for files that are compressed as a whole, which are unpacked in memory"},
     {0},
 };
 
@@ -262,6 +266,26 @@ static cvy_status take_picture(const struct tf_fields *t, const struct tf_sample
     return CVY_OK;
 }
 
+/* Moves the last axis of x to the front. */
+static cvy_status put_channels_first(const char *name, cvy_raw *raw)
+{
+    const cvy_shape last = raw->shape;
+    const size_t each = cvy_dtype_bytes(raw->dtype);
+    char *copy = NULL;
+    CVY_CHECK(last.ndim >= 2, CVY_E_CONFIG, "channels_last: feature %s has one axis; `shape` gives it more", name);
+    const int64_t C = last.dim[last.ndim - 1], positions = cvy_shape_elems(&last) / C;
+    CVY_TRY(cvy_mem_alloc((size_t)(C * positions) * each, &copy));
+    memcpy(copy, raw->x.data, (size_t)(C * positions) * each);
+    for (int64_t c = 0; c < C; c++)
+        for (int64_t i = 0; i < positions; i++)
+            memcpy((char *)raw->x.data + (size_t)(c * positions + i) * each, copy + (size_t)(i * C + c) * each, each);
+    cvy_mem_free(&copy);
+    raw->shape.dim[0] = C;
+    for (int d = 1; d < last.ndim; d++)
+        raw->shape.dim[d] = last.dim[d - 1];
+    return CVY_OK;
+}
+
 cvy_status cvy_tf_take_x(const struct tf_fields *t, const struct tf_sample *s, cvy_raw *raw)
 {
     const int role = t->name[TF_IMAGE] ? TF_IMAGE : TF_X;
@@ -270,7 +294,8 @@ cvy_status cvy_tf_take_x(const struct tf_fields *t, const struct tf_sample *s, c
     if (role == TF_IMAGE)
         return take_picture(t, s, raw);
     raw->coding = CVY_CODING_PLAIN;
-    return s->f[TF_X].kind == CVY_FEATURE_BYTES ? take_raw_bytes(t, s, raw) : take_numbers(t, s, raw);
+    CVY_TRY(s->f[TF_X].kind == CVY_FEATURE_BYTES ? take_raw_bytes(t, s, raw) : take_numbers(t, s, raw));
+    return t->o.channels_last ? put_channels_first(t->name[TF_X], raw) : CVY_OK;
 }
 
 /* ---- label, targets, weight ---- */

@@ -32,8 +32,8 @@ enum {
 struct tf_opts {
     const char *name[TF_WEIGHT + 1], *index, *group;
     cvy_ints shape;
-    int dtype, channels;
-    int64_t first_label, classes;
+    int dtype, channels, channels_last;
+    int64_t first_label, classes, cache_mb;
 };
 extern const cvy_option cvy_tfrecord_options[];
 

@@ -5,12 +5,14 @@
  * Piece 3 of 10 is convoy-00003-of-00010.tfrecord. A JPEG or PNG is stored unchanged in image/encoded. Other input is
  * the feature x: u8 as a byte string, reals as floats, together with x/shape and x/dtype. The class is
  * image/class/label, and its name is image/class/text. Real targets are y, the weight is weight. labels.txt, which is
- * written last, names all classes. The reader understands all this without options.
+ * written last, names all classes. The reader understands all this without options. With `compression: gzip` a piece is
+ * convoy-00003-of-00010.tfrecord.gz, a member of gzip for each buffer, which TensorFlow reads by compression_type GZIP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "base/base_file.h"
-#include "base/text/base_text.h"
+#include "base/machine/base_machine.h"
+#include "data/data_inflate.h"
 #include "data/data_writer.h"
 
 #include <string.h>
@@ -20,10 +22,22 @@
 
 enum { BUFFER_BYTES = 1 << 20, FEATURE_MAX = 12 };
 
+struct tf_writer_opts {
+    int gzip;
+};
+
+static const cvy_option tf_writer_options[] = {
+    {"compression", CVY_TYPE_CHOICE, CVY_FIELD(tf_writer_opts, gzip), "none", "none|gzip", "",
+     "of whole files; encoded pictures do not become smaller"},
+    {0},
+};
+
 struct tf_writer {
     cvy_writer_args args;
+    int gzip;
     cvy_new_file file;
     cvy_bytes buffer; /* its first `used` bytes have not been written yet */
+    cvy_bytes packed;
     size_t used;
     cvy_new_feature feature[FEATURE_MAX];
     int nfeature;
@@ -34,7 +48,8 @@ struct tf_writer {
 static cvy_status piece_path(struct tf_writer *w, int64_t piece, const char **out)
 {
     char name[80];
-    snprintf(name, sizeof name, "convoy-%05lld-of-%05lld.tfrecord", (long long)piece, (long long)w->args.npieces);
+    snprintf(name, sizeof name, "convoy-%05lld-of-%05lld.tfrecord%s", (long long)piece, (long long)w->args.npieces,
+             w->gzip ? ".gz" : "");
     return cvy_data_path_join(w->args.pool, w->args.path, name, out);
 }
 
@@ -48,6 +63,9 @@ static cvy_status tf_open(const cvy_writer_args *args, void **state_out)
                   "the name of class %lld has a line break in it, which labels.txt cannot hold", (long long)i);
     CVY_TRY(cvy_pool_alloc(args->pool, sizeof *w, &w));
     w->args = *args;
+    w->gzip = args->options && ((const struct tf_writer_opts *)args->options)->gzip;
+    CVY_CHECK(!w->gzip || CVY_HAVE_LIBDEFLATE, CVY_E_UNSUPPORTED,
+              "compression: gzip needs libdeflate, which is not part of this build");
     w->file.fd = -1;
     *state_out = w;
     return CVY_OK;
@@ -75,7 +93,12 @@ static cvy_status flush(struct tf_writer *w)
 {
     const size_t bytes = w->used;
     w->used = 0;
-    return bytes > 0 ? cvy_new_file_write(&w->file, w->buffer.data, bytes) : CVY_OK;
+    if (bytes == 0)
+        return CVY_OK;
+    if (!w->gzip)
+        return cvy_new_file_write(&w->file, w->buffer.data, bytes);
+    CVY_TRY(cvy_deflate_gzip(w->buffer.data, bytes, &w->packed));
+    return cvy_new_file_write(&w->file, w->packed.data, w->packed.bytes);
 }
 
 static cvy_status tf_end_piece(void *state)
@@ -179,12 +202,19 @@ static cvy_status tf_write(void *state, int64_t number, const cvy_raw *raw)
 /* ---- the whole data set ---- */
 
 /* Counts records by their heads: another run may have written the pieces. */
-static cvy_status count_records(cvy_pool *pool, const char *path, cvy_scan *scan, int64_t *nsamples, int64_t *bytes)
+static cvy_status count_records(const struct tf_writer *w, const char *path, cvy_scan *scan, int64_t *nsamples,
+                                int64_t *bytes)
 {
-    cvy_data_file file;
+    cvy_data_file file, plain = {.fd = -1};
     cvy_status status = CVY_OK;
     int64_t record = 0;
-    CVY_TRY(cvy_data_file_open(pool, path, &file));
+    CVY_TRY(cvy_data_file_open(w->args.pool, path, &file));
+    *bytes += file.bytes;
+    if (w->gzip && file.bytes > 0) { /* a piece without records is empty */
+        CVY_TRY_OUT(cvy_inflate_stream(&file, &(cvy_inflate_ask){CVY_INFLATE_GZIP, -1, cvy_mem_left()}, &plain));
+        cvy_data_file_close(&file);
+        file = plain;
+    }
     cvy_scan_begin(scan, &file, (size_t)1 << 14);
     for (int64_t at = 0; at < file.bytes; record++) {
         uint32_t length = 0;
@@ -192,28 +222,8 @@ static cvy_status count_records(cvy_pool *pool, const char *path, cvy_scan *scan
         at += CVY_TFRECORD_HEAD + (int64_t)length + CVY_TFRECORD_FOOT;
     }
     *nsamples += record;
-    *bytes += file.bytes;
 out:
     cvy_data_file_close(&file);
-    return status;
-}
-
-static cvy_status write_labels(const struct tf_writer *w, int64_t *bytes)
-{
-    const char *path = NULL;
-    cvy_text text = {0};
-    if (!w->args.info->has_label)
-        return CVY_OK;
-    CVY_TRY(cvy_data_path_join(w->args.pool, w->args.path, "labels.txt", &path));
-    for (int64_t i = 0; i < w->args.info->nclasses; i++) {
-        if (w->args.class_name)
-            cvy_text_add(&text, "%lld:%s\n", (long long)i, w->args.class_name[i]);
-        else
-            cvy_text_add(&text, "%lld:%lld\n", (long long)i, (long long)i);
-    }
-    const cvy_status status = text.status == CVY_OK ? cvy_file_replace(path, text.data, text.bytes) : text.status;
-    *bytes += (int64_t)text.bytes;
-    cvy_text_free(&text);
     return status;
 }
 
@@ -226,9 +236,9 @@ static cvy_status tf_finish(void *state, int64_t *nsamples_out, int64_t *bytes_o
     for (int64_t i = 0; i < w->args.npieces; i++) {
         const char *path = NULL;
         CVY_TRY_OUT(piece_path(w, i, &path));
-        CVY_TRY_OUT(count_records(w->args.pool, path, &scan, &nsamples, &bytes));
+        CVY_TRY_OUT(count_records(w, path, &scan, &nsamples, &bytes));
     }
-    CVY_TRY_OUT(write_labels(w, &bytes));
+    CVY_TRY_OUT(cvy_labels_file_write(&w->args, &bytes));
     *nsamples_out = nsamples;
     *bytes_out = bytes;
 out:
@@ -241,11 +251,14 @@ static void tf_close(void *state)
     struct tf_writer *w = state;
     cvy_new_file_drop(&w->file);
     cvy_mem_free(&w->buffer.data);
+    cvy_mem_free(&w->packed.data);
 }
 
 CVY_WRITER_DEFINE(tfrecord) = {
     .name = "tfrecord",
     .summary = "TFRecord files of tf.train.Example, which TensorFlow reads",
+    .options = tf_writer_options,
+    .options_size = sizeof(struct tf_writer_opts),
     .open = tf_open,
     .has_piece = tf_has_piece,
     .begin_piece = tf_begin_piece,

@@ -30,8 +30,6 @@ static cvy_status message_create(const cvy_node *node, const cvy_comm_binding *b
     const cvy_message_key key = {.receives = comm->receives, .tag = (int)options->tag, .micro = binding->micro};
     const cvy_span *value = comm->starts && comm->receives ? &binding->dst[0] : &binding->src[0];
     struct message *m = NULL;
-    CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
-              "%s: stages of a pipeline exchange values in the host's memory only", node->name);
     CVY_CHECK(binding->messages, CVY_E_INTERNAL, "%s: the plan has no pipeline", node->name);
     if (comm->starts)
         CVY_TRY(cvy_messages_add(binding->messages, &key, (int)options->stage, value->data,
@@ -63,7 +61,7 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
             CVY_TRY(m->set->comm->ops->rest(m->set->comm, round));
         }
     }
-    return CVY_OK;
+    return cvy_messages_await(m->set, m->number);
 }
 
 #define MESSAGE_COMM(from_other, does, runs)                                                                           \

@@ -14,7 +14,8 @@
  *
  * Source and destination have the same layout, in which samples and channels may be blocked: a range of positions is
  * then a range of each row of memory. If all ranks of the axis have the same layout, ranges are sent as they lie in
- * memory; otherwise in plain order.
+ * memory; otherwise in plain order. If the host cannot read the tensors, op_redistribute_device.c exchanges them, or
+ * the host works on page-locked copies of both.
  *
  * It is tested by tests/program/test_program_split.c.
  *
@@ -24,48 +25,13 @@
 
 #include <string.h>
 
-#include "base/base_mem.h"
 #include "comm/comm_grid.h"
 #include "comm/comm_underway.h"
 #include "graph/graph_copy.h"
 #include "graph/graph_grad.h"
+#include "op/comm/op_redistribute_device.h"
+#include "op/comm/op_stage.h"
 #include "reduce/reduce_bucket.h"
-
-/* ---- ranges ---- */
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
-void cvy_slide_range(const cvy_slide *s, int part, int parts, int64_t *first_out, int64_t *end_out)
-{
-    const int64_t first = cvy_share_first(s->results, part, parts), end = cvy_share_first(s->results, part + 1, parts);
-    if (s->transposed) {
-        *first_out = floor_div(first + s->pad - s->reach, s->stride) + 1;
-        *end_out = floor_div(end - 1 + s->pad, s->stride) + 1;
-    } else {
-        *first_out = first * s->stride - s->pad;
-        *end_out = (end - 1) * s->stride - s->pad + s->reach;
-    }
-    if (end <= first)
-        *end_out = *first_out;
-}
-
-void cvy_has_range(const struct cvy_redistribute *o, cvy_has has, int part, int64_t *first_out, int64_t *end_out)
-{
-    switch (has) {
-    case CVY_HAS_WHOLE:
-        *first_out = 0;
-        *end_out = o->n;
-        break;
-    case CVY_HAS_SHARE:
-        *first_out = cvy_share_first(o->n, part, o->parts);
-        *end_out = cvy_share_first(o->n, part + 1, o->parts);
-        break;
-    case CVY_HAS_WINDOW: cvy_slide_range(&o->slide, part, o->parts, first_out, end_out); break;
-    }
-}
 
 /* ---- the exchange ---- */
 
@@ -75,7 +41,9 @@ enum { TAG = 0 };
 /* The tensor as a matrix: `outer` rows of entries of `inner` bytes. */
 struct side {
     int64_t first, end; /* entries of this rank */
-    char *data;
+    char *data;         /* that the host reads or writes */
+    cvy_stage stage;    /* of a copy; zeros: data is the tensor */
+    size_t bytes;
     cvy_offsets offsets; /* if what is sent is in plain order */
 };
 
@@ -91,6 +59,7 @@ struct redistribution {
     struct cvy_redistribute o;
     cvy_comm *comm;
     cvy_bucket_set *buckets;
+    cvy_messages *messages; /* between the stages of a pipeline, or NULL */
     cvy_underway_set *exchanges;
     cvy_dtype dtype;
     cvy_shape shape;   /* of the source */
@@ -100,6 +69,7 @@ struct redistribution {
     size_t inner;
     struct side src, dst;
     struct piece *send, *receive; /* by rank of the axis */
+    cvy_device_parts *device;     /* that exchanges them; NULL: the host does */
 };
 
 static void redistribute_destroy(void **state)
@@ -118,6 +88,9 @@ static void redistribute_destroy(void **state)
     if (r) {
         cvy_offsets_free(&r->src.offsets);
         cvy_offsets_free(&r->dst.offsets);
+        cvy_stage_free(&r->src.stage);
+        cvy_stage_free(&r->dst.stage);
+        cvy_device_parts_destroy(&r->device);
         cvy_mem_free(&r->send);
         cvy_mem_free(&r->receive);
     }
@@ -132,22 +105,15 @@ static size_t plain_bytes(const struct redistribution *r, int64_t first, int64_t
     return (size_t)cvy_shape_elems(&piece) * cvy_dtype_bytes(r->dtype);
 }
 
-static cvy_status make_piece(struct redistribution *r, int64_t first, int64_t end, struct piece *out)
+/* The entries first .. end - 1 that this rank has on one side. */
+static struct piece within(const struct redistribution *r, int64_t first, int64_t end, const struct side *side)
 {
-    *out = (struct piece){.first = first, .end = end};
-    const size_t bytes =
-        r->in_order ? plain_bytes(r, first, end) : (size_t)(r->outer * CVY_MAX(end - first, 0)) * r->inner;
-    if (bytes == 0) {
-        out->end = first;
-        return CVY_OK;
-    }
-    CVY_TRY(cvy_mem_alloc(bytes, &out->packed));
-    const cvy_range range = {out->packed, bytes};
-    return r->comm->message->create(r->comm, &range, 1, &out->message);
+    return (struct piece){.first = CVY_MAX(CVY_MAX(first, side->first), 0),
+                          .end = CVY_MIN(CVY_MIN(end, side->end), r->o.n)};
 }
 
 /* Only whole shares and windows are exchanged. Of a tensor that all have, each takes its own. */
-static cvy_status make_pieces(struct redistribution *r)
+static cvy_status cut_pieces(struct redistribution *r)
 {
     const struct cvy_redistribute *o = &r->o;
     CVY_TRY(cvy_mem_alloc(sizeof *r->send * (size_t)o->parts, &r->send));
@@ -158,10 +124,30 @@ static cvy_status make_pieces(struct redistribution *r)
             continue;
         cvy_has_range(o, o->from, p, &from, &from_end);
         cvy_has_range(o, o->to, p, &to, &to_end);
-        CVY_TRY(make_piece(r, CVY_MAX(CVY_MAX(to, r->src.first), 0), CVY_MIN(CVY_MIN(to_end, r->src.end), o->n),
-                           &r->send[p]));
-        CVY_TRY(make_piece(r, CVY_MAX(CVY_MAX(from, r->dst.first), 0), CVY_MIN(CVY_MIN(from_end, r->dst.end), o->n),
-                           &r->receive[p]));
+        r->send[p] = within(r, to, to_end, &r->src);
+        r->receive[p] = within(r, from, from_end, &r->dst);
+    }
+    return CVY_OK;
+}
+
+static cvy_status make_message(struct redistribution *r, struct piece *piece)
+{
+    const int64_t n = CVY_MAX(piece->end - piece->first, 0);
+    const size_t bytes = r->in_order ? plain_bytes(r, piece->first, piece->end) : (size_t)(r->outer * n) * r->inner;
+    if (bytes == 0) {
+        piece->end = piece->first;
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_mem_alloc(bytes, &piece->packed));
+    const cvy_range range = {piece->packed, bytes};
+    return r->comm->message->create(r->comm, &range, 1, &piece->message);
+}
+
+static cvy_status make_messages(struct redistribution *r)
+{
+    for (int p = 0; p < r->o.parts; p++) {
+        CVY_TRY(make_message(r, &r->send[p]));
+        CVY_TRY(make_message(r, &r->receive[p]));
     }
     return CVY_OK;
 }
@@ -202,16 +188,67 @@ static cvy_status find_offsets(const struct redistribution *r, struct side *side
     return cvy_offsets_make(&r->layout, &shape, &side->offsets);
 }
 
-static cvy_status set_up(struct redistribution *r)
+/* If the host cannot read the tensor, it gets a copy. */
+static cvy_status make_stage(struct side *side, const cvy_comm_binding *binding, const cvy_span *tensor)
+{
+    side->bytes = (size_t)tensor->elems * cvy_dtype_bytes(tensor->dtype);
+    return cvy_space_is_host(binding->space) ? CVY_OK : cvy_stage_make(&side->stage, binding->space, NULL, side->bytes);
+}
+
+/* ---- tensors of a device ---- */
+
+/* What is exchanged needs NCCL, and one layout on all ranks. All ranks decide alike. */
+static int may_use_device(const struct redistribution *r, const cvy_comm_binding *binding)
+{
+    if (cvy_space_is_host(binding->space) || r->comm->simulated_cores > 0 || r->in_order ||
+        (r->o.from == CVY_HAS_WINDOW && r->dtype != CVY_DTYPE_F32 && r->dtype != CVY_DTYPE_BF16))
+        return 0;
+    return r->o.from == CVY_HAS_WHOLE || cvy_nccl_may(binding->space, r->comm, binding->reduce);
+}
+
+static cvy_status make_device(struct redistribution *r, const cvy_comm_binding *binding)
+{
+    cvy_entries *list = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *list * 2 * (size_t)r->o.parts, &list));
+    for (int p = 0; p < r->o.parts; p++) {
+        list[p] = (cvy_entries){r->send[p].first, r->send[p].end};
+        list[r->o.parts + p] = (cvy_entries){r->receive[p].first, r->receive[p].end};
+    }
+    const cvy_device_parts_def def = {.space = binding->space,
+                                      .comm = r->o.from == CVY_HAS_WHOLE ? NULL : r->comm,
+                                      .dtype = r->dtype,
+                                      .outer = r->outer,
+                                      .inner = (int64_t)(r->inner / cvy_dtype_bytes(r->dtype)),
+                                      .src = {r->src.first, r->src.end},
+                                      .dst = {r->dst.first, r->dst.end},
+                                      .n = r->o.n,
+                                      .adds = r->o.from == CVY_HAS_WINDOW,
+                                      .fill = r->o.fill,
+                                      .send = list,
+                                      .receive = list + r->o.parts};
+    const cvy_status status = cvy_device_parts_create(&def, &r->device);
+    cvy_mem_free(&list);
+    return status == CVY_NOT_APPLICABLE ? CVY_OK : status;
+}
+
+static cvy_status set_up(struct redistribution *r, const cvy_comm_binding *binding, int only_starts)
 {
     CVY_TRY(find_rows(r));
     if (r->o.from != CVY_HAS_WHOLE)
         CVY_TRY(compare_layouts(r));
+    CVY_TRY(cut_pieces(r));
+    if (may_use_device(r, binding))
+        CVY_TRY(make_device(r, binding));
+    if (r->device)
+        return CVY_OK;
+    CVY_TRY(make_stage(&r->src, binding, &binding->src[0]));
+    if (!only_starts)
+        CVY_TRY(make_stage(&r->dst, binding, &binding->dst[0]));
     if (r->in_order) {
         CVY_TRY(find_offsets(r, &r->src));
         CVY_TRY(find_offsets(r, &r->dst));
     }
-    return make_pieces(r);
+    return make_messages(r);
 }
 
 static cvy_status progress(cvy_underway *exchange);
@@ -220,8 +257,6 @@ static cvy_status redistribute_create(const cvy_node *node, const cvy_comm_bindi
 {
     const struct cvy_redistribute *o = node->options;
     struct redistribution *r = NULL;
-    CVY_CHECK(cvy_space_is_host(binding->space), CVY_E_UNSUPPORTED,
-              "%s: parts of tensors are exchanged in the host's memory only", node->name);
     CVY_CHECK(binding->grid && binding->grid[CVY_AXIS_BIT(o->axis)], CVY_E_INTERNAL, "%s: the plan has no axis %s",
               node->name, cvy_axis_name((cvy_axis)o->axis));
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
@@ -229,13 +264,14 @@ static cvy_status redistribute_create(const cvy_node *node, const cvy_comm_bindi
                                  .o = *o,
                                  .comm = binding->grid[CVY_AXIS_BIT(o->axis)],
                                  .buckets = binding->progresses ? binding->buckets : NULL,
+                                 .messages = binding->messages,
                                  .exchanges = binding->exchanges,
                                  .dtype = binding->src[0].dtype,
                                  .shape = *cvy_node_src(node, 0)};
     memcpy(&r->layout, binding->src_layout, sizeof r->layout);
     cvy_has_range(o, o->from, o->me, &r->src.first, &r->src.end);
     cvy_has_range(o, o->to, o->me, &r->dst.first, &r->dst.end);
-    const cvy_status status = set_up(r);
+    const cvy_status status = set_up(r, binding, node->op->comm->starts);
     *state_out = r;
     if (status != CVY_OK)
         redistribute_destroy(state_out);
@@ -368,7 +404,7 @@ static cvy_status wait_for_all(const struct redistribution *r)
     return CVY_OK;
 }
 
-static cvy_status start(struct redistribution *r)
+static cvy_status send(struct redistribution *r)
 {
     for (int p = 0; p < r->o.parts; p++)
         if (r->receive[p].message) {
@@ -384,23 +420,42 @@ static cvy_status start(struct redistribution *r)
     return CVY_OK;
 }
 
-static cvy_status finish(struct redistribution *r)
+static cvy_status start(struct redistribution *r, void *tensor)
 {
+    r->src.data = tensor;
+    if (r->device) {
+        CVY_TRY(cvy_messages_settle(r->messages));
+        return cvy_device_parts_start(r->device, tensor);
+    }
+    if (r->src.stage.host) {
+        CVY_TRY(cvy_op_stage_out(&r->src.stage, tensor, r->src.bytes, r->comm, r->buckets, r->messages));
+        r->src.data = r->src.stage.host;
+    }
+    return send(r);
+}
+
+static cvy_status finish(struct redistribution *r, void *tensor)
+{
+    if (r->device)
+        return cvy_device_parts_finish(r->device, r->src.data, tensor);
+    r->dst.data = r->dst.stage.host ? r->dst.stage.host : tensor;
     copy_own(r);
     CVY_TRY(wait_for_all(r));
     for (int p = 0; p < r->o.parts; p++)
         unpack(r, &r->receive[p]);
-    return CVY_OK;
+    if (!r->dst.stage.host)
+        return CVY_OK;
+    CVY_TRY(cvy_stage_follow(&r->dst.stage));
+    CVY_TRY(cvy_stage_in(&r->dst.stage, tensor, 0, r->dst.bytes));
+    return cvy_stage_await(&r->dst.stage);
 }
 
 static cvy_status redistribute_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct redistribution *r = state;
     (void)scratch;
-    r->src.data = src[0];
-    r->dst.data = dst[0];
-    CVY_TRY(start(r));
-    return finish(r);
+    CVY_TRY(start(r, src[0]));
+    return finish(r, dst[0]);
 }
 
 /* The destination is a token: the wait finds the exchange by it when the plan is bound. Nothing is written into it, so
@@ -417,17 +472,17 @@ static cvy_status start_run(void *state, void *const *src, void *const *dst, voi
 {
     struct redistribution *r = state;
     (void)dst, (void)scratch;
-    r->src.data = src[0];
     cvy_underway_add(r->exchanges, &r->exchange);
-    return start(r);
+    return start(r, src[0]);
 }
 
 static cvy_status wait_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
 {
     cvy_underway *exchange = cvy_underway_find(binding->exchanges, node->src[1], binding->micro);
     CVY_CHECK(exchange, CVY_E_INTERNAL, "%s waits for an exchange that is not started before it", node->name);
-    *state_out = exchange;
-    return CVY_OK;
+    struct redistribution *r = (struct redistribution *)(void *)exchange;
+    *state_out = r;
+    return r->device ? CVY_OK : make_stage(&r->dst, binding, &binding->dst[0]);
 }
 
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -435,8 +490,7 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
     struct redistribution *r = state;
     (void)src, (void)scratch;
     cvy_underway_remove(r->exchanges, &r->exchange);
-    r->dst.data = dst[0];
-    return finish(r);
+    return finish(r, dst[0]);
 }
 
 /* The exchange belongs to its start. */

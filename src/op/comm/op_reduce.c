@@ -8,11 +8,13 @@
 #include "op/comm/op_reduce.h"
 
 #include "base/base_mem.h"
+#include "comm/comm_messages.h"
 #include "graph/graph_op.h"
 #include "reduce/reduce_bucket.h"
 
 struct reduction {
     cvy_bucket_set *buckets;
+    cvy_messages *messages; /* between the stages of a pipeline, or NULL */
     int bucket, blocking;
 };
 
@@ -23,7 +25,7 @@ static cvy_status reduce_create(const cvy_node *node, const cvy_comm_binding *bi
     CVY_CHECK(options->bucket < binding->buckets->n, CVY_E_INTERNAL, "%s belongs to bucket %lld, but the plan has %d",
               node->name, (long long)options->bucket, binding->buckets->n);
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    *r = (struct reduction){binding->buckets, (int)options->bucket, binding->blocking};
+    *r = (struct reduction){binding->buckets, binding->messages, (int)options->bucket, binding->blocking};
     *state_out = r;
     return CVY_OK;
 }
@@ -33,19 +35,19 @@ static void reduce_destroy(void **state)
     cvy_mem_free(state);
 }
 
-static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    const struct reduction *r = state;
-    (void)src, (void)dst, (void)scratch;
-    CVY_TRY(cvy_bucket_set_start(r->buckets, r->bucket));
-    return r->blocking ? cvy_bucket_set_wait(r->buckets, r->bucket) : CVY_OK;
-}
-
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct reduction *r = state;
     (void)src, (void)dst, (void)scratch;
+    CVY_TRY(cvy_messages_settle(r->messages));
     return cvy_bucket_set_wait(r->buckets, r->bucket);
+}
+
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct reduction *r = state;
+    CVY_TRY(cvy_bucket_set_start(r->buckets, r->bucket));
+    return r->blocking ? wait_run(state, src, dst, scratch) : CVY_OK;
 }
 
 static const cvy_op_comm start_comm = {.exchange = CVY_EXCHANGE_BUCKET,

@@ -243,6 +243,7 @@ static const cvy_sample dice_grad_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
     {.src = "scalar:f64,2x3x300,2x300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "scalar:f64,2x2x5000,2x5000:i32,scalar:f64,2", .flags = CVY_SAMPLE_POSITIVE},
     {.src = "scalar:f64,2x3x4x5,2x4x5:i32,scalar:f64,2x4x5",
      .options = "ignore_label: 1",
      .flags = CVY_SAMPLE_POSITIVE,

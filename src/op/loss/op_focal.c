@@ -62,6 +62,7 @@ static const cvy_sample focal_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
     {.src = "2x3x4x2,2x4x2:i32,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "3x70,3:i32,scalar:f64", .options = "ignore_label: 1", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {0},
 };
 
@@ -94,6 +95,10 @@ static const cvy_sample focal_grad_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 4},
     {.src = "scalar:f64,2x3x4x2,2x4x2:i32,scalar:f64,2x4x2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "scalar:f64,3x70,3:i32,scalar:f64",
+     .options = "ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
     {0},
 };
 

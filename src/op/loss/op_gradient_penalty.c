@@ -18,14 +18,10 @@
 #include "graph/graph_grad.h"
 #include "op/loss/op_loss.h"
 
-struct gradient_penalty {
-    double target, loss_weight;
-};
-
 static const cvy_option gradient_penalty_opts[] = {
-    {"target", CVY_TYPE_REAL, CVY_FIELD(gradient_penalty, target), "1", "0..", "",
+    {"target", CVY_TYPE_REAL, CVY_FIELD(cvy_gradient_penalty, target), "1", "0..", "",
      "norm of the gradient that is wanted"},
-    CVY_LOSS_WEIGHT_ROW(gradient_penalty),
+    CVY_LOSS_WEIGHT_ROW(cvy_gradient_penalty),
     {0},
 };
 
@@ -49,7 +45,7 @@ static cvy_status add_ones(cvy_graph *g, const char *name, const cvy_shape *scor
 static cvy_status gradient_penalty_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                                          cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    struct gradient_penalty o;
+    struct cvy_gradient_penalty o;
     cvy_value *ones = NULL, *from[2] = {NULL, NULL};
     cvy_node *node = NULL;
     CVY_CHECK(nsrc == 2, CVY_E_SHAPE, "gradient_penalty takes the score and the input of a critic, got %d sources",
@@ -101,7 +97,7 @@ static double norm_of(const cvy_span *x, int64_t n, int64_t each)
 
 static cvy_status gradient_penalty_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct gradient_penalty *o = node->options;
+    const struct cvy_gradient_penalty *o = node->options;
     const cvy_loss_weights w = cvy_loss_weights_of(node, src, 1);
     const int64_t N = src->dim[0], each = cvy_span_prod(src, 1, src->ndim);
     double loss = 0;
@@ -123,7 +119,7 @@ CVY_OP_DEFINE(gradient_penalty) = {
     .name = "gradient_penalty",
     .summary = "squared distance of a critic's slope from a target; its sources are the score and what is judged",
     .options = gradient_penalty_opts,
-    .options_size = sizeof(struct gradient_penalty),
+    .options_size = sizeof(struct cvy_gradient_penalty),
     .nsrc_min = 2,
     .nsrc_max = 2,
     .ndst = 1,
@@ -147,7 +143,7 @@ static cvy_status gradient_penalty_grad_infer(cvy_node *node)
 
 static cvy_status gradient_penalty_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct gradient_penalty *o = node->options;
+    const struct cvy_gradient_penalty *o = node->options;
     const cvy_loss_weights w = cvy_loss_weights_of(node, src, 2);
     const int64_t N = src[1].dim[0], each = cvy_span_prod(&src[1], 1, src[1].ndim);
     for (int64_t n = 0; n < N; n++) {
@@ -171,7 +167,7 @@ CVY_OP_DEFINE(gradient_penalty_grad) = {
     .name = "gradient_penalty_grad",
     .summary = "gradient of gradient_penalty",
     .options = gradient_penalty_opts,
-    .options_size = sizeof(struct gradient_penalty),
+    .options_size = sizeof(struct cvy_gradient_penalty),
     .nsrc_min = 3,
     .nsrc_max = 3,
     .ndst = 1,

@@ -16,18 +16,11 @@
  */
 #include "op/loss/op_label_loss.h"
 
-enum { L1, L2 };
-
-struct hinge {
-    struct cvy_label_loss loss; /* first; all classes have the same weight */
-    int norm;
-};
-
 static const cvy_option hinge_opts[] = {
-    {"norm", CVY_TYPE_CHOICE, CVY_FIELD(hinge, norm), "l1", "l1|l2", "",
+    {"norm", CVY_TYPE_CHOICE, CVY_FIELD(cvy_hinge, norm), "l1", "l1|l2", "",
      "whether margins count as they are or squared"},
-    CVY_IGNORED_LABEL_ROW(hinge, loss),
-    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(hinge, loss.loss_weight), "1", "", "", "factor in the sum of losses"},
+    CVY_IGNORED_LABEL_ROW(cvy_hinge, loss),
+    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(cvy_hinge, loss.loss_weight), "1", "", "", "factor in the sum of losses"},
     {0},
 };
 
@@ -49,25 +42,25 @@ static double hinge_term(const void *options, const cvy_logits *z, int64_t label
     double sum = 0;
     for (int64_t k = 0; k < z->K; k++) {
         const double m = lacking_class(z, k, label);
-        sum += ((const struct hinge *)options)->norm == L1 ? m : m * m;
+        sum += ((const struct cvy_hinge *)options)->norm == CVY_HINGE_L1 ? m : m * m;
     }
     return sum;
 }
 
 static void hinge_slope(const void *options, const cvy_logits *z, int64_t label, double factor, const cvy_span *dst)
 {
-    const struct hinge *o = options;
+    const struct cvy_hinge *o = options;
     for (int64_t k = 0; k < z->K; k++) {
         const double m = lacking_class(z, k, label), sign = k == label ? -1 : 1;
-        cvy_set(dst, z->at + k * z->stride, factor * sign * (o->norm == L1 ? (m > 0 ? 1 : m) : 2 * m));
+        cvy_set(dst, z->at + k * z->stride, factor * sign * (o->norm == CVY_HINGE_L1 ? (m > 0 ? 1 : m) : 2 * m));
     }
 }
 
 static cvy_status hinge_build_real(cvy_graph *g, const char *name, const void *options, cvy_value *const *src, int nsrc,
                                    cvy_value **dst_out)
 {
-    const struct hinge *o = options;
-    const struct cvy_loss_each each = {.loss_weight = o->loss.loss_weight, .parameter = o->norm == L2};
+    const struct cvy_hinge *o = options;
+    const struct cvy_loss_each each = {.loss_weight = o->loss.loss_weight, .parameter = o->norm == CVY_HINGE_L2};
     CVY_CHECK(o->loss.labels.ignore_label.count == 0, CVY_E_CONFIG,
               "ignore_label is for a target of labels, and %s has real numbers", src[1]->name);
     return cvy_loss_build(g, cvy_op_find("hinge_each"), name, &each, NULL, src, nsrc, dst_out);
@@ -84,6 +77,7 @@ static const cvy_sample hinge_samples[] = {
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
     {.src = "2x3x4,2x4:i32,scalar:f64,2x4", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "3x70,3:i32,scalar:f64", .options = "norm: l2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 70},
     {0},
 };
 
@@ -92,7 +86,7 @@ CVY_OP_DEFINE(hinge) = {
     .summary = "hinge loss of one class against all others, or of a critic with targets 1 and -1",
     .options = hinge_opts,
     .family = &hinge_def,
-    CVY_LABEL_LOSS_FIELDS(hinge),
+    CVY_LABEL_LOSS_FIELDS(cvy_hinge),
     .samples = hinge_samples,
 };
 
@@ -100,6 +94,7 @@ static const cvy_sample hinge_grad_samples[] = {
     {.src = "scalar:f64,5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
     {.src = "scalar:f64,4x7,4:i32,scalar:f64,4", .options = "norm: l2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 7},
     {.src = "scalar:f64,2x3x4,2x4:i32,scalar:f64,2x4", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "scalar:f64,3x70,3:i32,scalar:f64", .options = "norm: l2", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 70},
     {0},
 };
 
@@ -108,7 +103,7 @@ CVY_OP_DEFINE(hinge_grad) = {
     .summary = "gradient of hinge",
     .options = hinge_opts,
     .family = &hinge_def,
-    CVY_LABEL_LOSS_GRAD_FIELDS(hinge),
+    CVY_LABEL_LOSS_GRAD_FIELDS(cvy_hinge),
     .samples = hinge_grad_samples,
 };
 

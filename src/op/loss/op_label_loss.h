@@ -44,6 +44,13 @@ struct cvy_focal {
     double gamma;
 };
 
+/* Options of hinge and its gradient, likewise; all classes have the same weight. */
+enum { CVY_HINGE_L1, CVY_HINGE_L2 };
+struct cvy_hinge {
+    struct cvy_label_loss loss; /* first */
+    int norm;
+};
+
 /* Options of dice and its gradient, likewise. */
 struct cvy_dice {
     struct cvy_label_loss loss; /* first */

@@ -117,6 +117,11 @@ int cvy_loss_weight_source(const cvy_op_def *loss);
     .splits = CVY_SPLIT_SAMPLES, .infer = cvy_##kind##_grad_infer, .cost = cvy_##kind##_grad_cost,                     \
     .reference = cvy_##kind##_grad_reference
 
+/* Options of gradient_penalty and its gradient; their kernels read them too. */
+struct cvy_gradient_penalty {
+    double target, loss_weight;
+};
+
 /* ---- elementwise losses: the `family` of the operator and of its gradient is a cvy_loss_each_def ---- */
 
 /* Their options. `parameter` is the loss's own parameter, if it has one. */

@@ -76,6 +76,11 @@ static const cvy_sample cross_entropy_samples[] = {
      .options = "label_smoothing: 0.1, ignore_label: 1",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
+    {.src = "3x80,3:i32,scalar:f64,3",
+     .options = "label_smoothing: 0.1, ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {.src = "2x66x2,2x2:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 66},
     {0},
 };
 
@@ -115,6 +120,11 @@ static const cvy_sample cross_entropy_grad_samples[] = {
      .options = "label_smoothing: 0.1",
      .flags = CVY_SAMPLE_POSITIVE,
      .int_bound = 3},
+    {.src = "scalar:f64,3x300,3:i32,scalar:f64,3",
+     .options = "label_smoothing: 0.1, ignore_label: 1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {.src = "scalar:f64,2x66x2,2x2:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 66},
     {0},
 };
 

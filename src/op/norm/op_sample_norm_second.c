@@ -8,8 +8,8 @@
  *     q       = -m(e * xhat) * g - m(g * xhat) * e
  *     dsrc    = r^2 * p(q) - r^2 * xhat * (m(e * g) - m(e) * m(g) - m(e * xhat) * m(g * xhat))
  *
- * Nodes: src, ddst, stats, e, [scale] -> dsrc, dddst, [dscale]. They are tested by
- * tests/op/test_op_gradient_penalty.c.
+ * Nodes: src, ddst, stats, e, [scale] -> dsrc, dddst, [dscale]. Samples test the
+ * kernels for GPUs, and tests/op/test_op_gradient_penalty.c tests the formulas.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -115,6 +115,21 @@ static cvy_status second_reference(const cvy_node *node, const cvy_span *src, co
     return CVY_OK;
 }
 
+static const cvy_sample layer_norm_second_samples[] = {
+    {.src = "4x5x7,4x5x7,4x5x2:f32,4x5x7,7:f32"},
+    {.src = "3x7x4x5,3x7x4x5,3x4x5x2:f32,3x7x4x5,7:f32", .options = "axes: 1"},
+    {.src = "2x3x70,2x3x70,2x3x2:f32,2x3x70", .options = "scale_shift: false"},
+    {.src = "33x70,33x70,33x2:f32,33x70,70:f32"},
+    {0},
+};
+
+static const cvy_sample group_norm_second_samples[] = {
+    {.src = "3x6x4x5,3x6x4x5,3x2x2:f32,3x6x4x5,6:f32", .options = "groups: 2"},
+    {.src = "2x32x9x9,2x32x9x9,2x4x2:f32,2x32x9x9,32:f32", .options = "groups: 4"},
+    {.src = "3x12,3x12,3x3x2:f32,3x12", .options = "groups: 3, scale_shift: false"},
+    {0},
+};
+
 #define SECOND(forward)                                                                                                \
     .summary = "gradient of the gradient of " forward, .options_size = sizeof(cvy_sample_norm_opts), .nsrc_min = 4,    \
     .nsrc_max = 5, .ndst = 3, .flags = CVY_OP_HIDDEN, .infer = second_infer, .cost = second_cost,                      \
@@ -123,9 +138,11 @@ static cvy_status second_reference(const cvy_node *node, const cvy_span *src, co
 CVY_OP_DEFINE(layer_norm_second) = {.name = "layer_norm_second",
                                     .options = cvy_layer_norm_rows,
                                     .family = &cvy_layer_norm_family,
+                                    .samples = layer_norm_second_samples,
                                     SECOND("layer_norm")};
 
 CVY_OP_DEFINE(group_norm_second) = {.name = "group_norm_second",
                                     .options = cvy_group_norm_rows,
                                     .family = &cvy_group_norm_family,
+                                    .samples = group_norm_second_samples,
                                     SECOND("group_norm")};

@@ -59,12 +59,8 @@ CVY_OP_DEFINE(grad_norm2) = {
 
 /* ---- clip_scale ---- */
 
-struct clip_scale {
-    double max_norm;
-};
-
 static const cvy_option clip_scale_opts[] = {
-    {"max_norm", CVY_TYPE_REAL, CVY_FIELD(clip_scale, max_norm), NULL, ">0", "",
+    {"max_norm", CVY_TYPE_REAL, CVY_FIELD(cvy_clip_scale, max_norm), NULL, ">0", "",
      "upper bound of the norm of the whole gradient"},
     {0},
 };
@@ -80,7 +76,7 @@ static cvy_status clip_scale_infer(cvy_node *node)
 /* A NaN norm gives a NaN scale: the gradient is not finite then, and this must not be hidden. */
 static cvy_status clip_scale_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const double norm = sqrt(cvy_get(src, 0)), max_norm = ((const struct clip_scale *)node->options)->max_norm;
+    const double norm = sqrt(cvy_get(src, 0)), max_norm = ((const struct cvy_clip_scale *)node->options)->max_norm;
     cvy_set(dst, 0, norm <= max_norm ? 1 : max_norm / norm);
     return CVY_OK;
 }
@@ -95,7 +91,7 @@ CVY_OP_DEFINE(clip_scale) = {
     .name = "clip_scale",
     .summary = "factor that scales a norm down to its bound",
     .options = clip_scale_opts,
-    .options_size = sizeof(struct clip_scale),
+    .options_size = sizeof(struct cvy_clip_scale),
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,

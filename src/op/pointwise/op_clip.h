@@ -1,5 +1,5 @@
 /*
- * op_clip.h: options of clip_value, for the operator and its fast kernels.
+ * op_clip.h: options of clip_value, clip_scale and l1_gradient, for the operators and their fast kernels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,6 +8,14 @@
 
 struct cvy_clip_value {
     double limit;
+};
+
+struct cvy_clip_scale {
+    double max_norm;
+};
+
+struct cvy_l1_gradient {
+    double by;
 };
 
 #endif

@@ -10,13 +10,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "graph/graph_op.h"
-
-struct l1_gradient {
-    double by;
-};
+#include "op/pointwise/op_clip.h"
 
 static const cvy_option l1_opts[] = {
-    {"by", CVY_TYPE_REAL, CVY_FIELD(l1_gradient, by), NULL, "0..", "", "factor of the norm"},
+    {"by", CVY_TYPE_REAL, CVY_FIELD(cvy_l1_gradient, by), NULL, "0..", "", "factor of the norm"},
     {0},
 };
 
@@ -32,7 +29,7 @@ static cvy_status l1_infer(cvy_node *node)
 /* It uses comparisons, so that a weight that is NaN adds nothing: the update makes the result NaN anyway. */
 static cvy_status l1_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const double by = ((const struct l1_gradient *)node->options)->by, scale = cvy_get(&src[2], 0);
+    const double by = ((const struct cvy_l1_gradient *)node->options)->by, scale = cvy_get(&src[2], 0);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[1], i);
         cvy_set(dst, i, scale * cvy_get(&src[0], i) + by * ((w > 0) - (w < 0)));
@@ -47,7 +44,7 @@ CVY_OP_DEFINE(l1_gradient) = {
     .name = "l1_gradient",
     .summary = "gradient with that of an L1 norm of the weight added",
     .options = l1_opts,
-    .options_size = sizeof(struct l1_gradient),
+    .options_size = sizeof(struct cvy_l1_gradient),
     .nsrc_min = 3,
     .nsrc_max = 3,
     .ndst = 1,

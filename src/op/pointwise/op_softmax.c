@@ -91,6 +91,8 @@ static const cvy_sample softmax_samples[] = {{.src = "3x5"},
                                              {.src = "2x3x5", .options = "axis: -1"},
                                              {.src = "2x3x5x4", .options = "axis: 2"},
                                              {.src = "3x2x4x37", .options = "axis: 3"},
+                                             {.src = "3x70"},
+                                             {.src = "2x67x3"},
                                              {0}};
 
 CVY_OP_DEFINE(softmax) = {
@@ -140,6 +142,8 @@ static const cvy_sample softmax_grad_samples[] = {{.src = "3x5,3x5"},
                                                   {.src = "4x37,4x37"},
                                                   {.src = "2x7x3x5,2x7x3x5"},
                                                   {.src = "2x3x5x4,2x3x5x4", .options = "axis: 2"},
+                                                  {.src = "3x300,3x300"},
+                                                  {.src = "2x67x3,2x67x3"},
                                                   {0}};
 
 CVY_OP_DEFINE(softmax_grad) = {

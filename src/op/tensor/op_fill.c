@@ -5,24 +5,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "graph/graph_op.h"
-
-struct fill {
-    double value;
-    cvy_ints shape;
-    int dtype; /* a cvy_dtype: the words of the option are in the order of this enum */
-};
+#include "op/tensor/op_fill.h"
 
 static const cvy_option fill_opts[] = {
-    {"value", CVY_TYPE_REAL, CVY_FIELD(fill, value), "0", "", "", "value of every element"},
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(fill, shape), "", "0..", "", "dimensions, none for a scalar"},
-    {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(fill, dtype), "f32", "f32|f64|i64|i32|u8", "", "type of the elements"},
+    {"value", CVY_TYPE_REAL, CVY_FIELD(cvy_fill_opts, value), "0", "", "", "value of every element"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_fill_opts, shape), "", "0..", "", "dimensions, none for a scalar"},
+    {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(cvy_fill_opts, dtype), "f32", "f32|f64|i64|i32|u8", "",
+     "type of the elements"},
     {0},
 };
 
 static cvy_status fill_infer(cvy_node *node)
 {
-    const struct fill *o = node->options;
+    const cvy_fill_opts *o = node->options;
     CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_SHAPE, "fill has %d dimensions, at most %d are possible",
               o->shape.count, CVY_NDIM_MAX);
     const cvy_shape shape = cvy_shape_make(o->shape.count, o->shape.at);
@@ -36,7 +31,7 @@ static void fill_cost(const cvy_node *node, cvy_cost *cost_out)
 
 static cvy_status fill_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct fill *o = node->options;
+    const cvy_fill_opts *o = node->options;
     (void)src;
     for (int64_t i = 0; i < dst->elems; i++)
         cvy_set(dst, i, o->value);
@@ -48,7 +43,7 @@ CVY_OP_DEFINE(fill) = {
     .name = "fill",
     .summary = "a tensor of one value",
     .options = fill_opts,
-    .options_size = sizeof(struct fill),
+    .options_size = sizeof(cvy_fill_opts),
     .nsrc_min = 0,
     .nsrc_max = 0,
     .ndst = 1,

@@ -9,12 +9,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "op/tensor/op_mix.h"
+
 #include "base/number/base_rng.h"
 #include "graph/graph_grad.h"
-
-struct mix_grad {
-    int64_t side; /* of the gradient: 0: of the first tensor, 1: of the second */
-};
 
 static cvy_status mix_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
                             cvy_value *const *src, int nsrc, cvy_value **dst_out)
@@ -55,7 +53,7 @@ static cvy_status mix_backward(cvy_grad *g, const cvy_node *fwd)
 {
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]);
     for (int64_t side = 0; ddst && side < 2; side++) {
-        const struct mix_grad o = {side};
+        const cvy_mix_grad_opts o = {side};
         cvy_value *const from[] = {ddst, fwd->src[2], fwd->nsrc > 3 ? fwd->src[3] : NULL};
         cvy_value *dsrc = NULL;
         if (!cvy_grad_wanted(g, fwd->src[side]))
@@ -106,7 +104,7 @@ CVY_OP_DEFINE(mix) = {
 
 /* mix_grad: ddst, sample id [, step] -> dsrc. */
 static const cvy_option mix_grad_opts[] = {
-    {"side", CVY_TYPE_INT, CVY_FIELD(mix_grad, side), "0", "0..1", "", "which of the two tensors"},
+    {"side", CVY_TYPE_INT, CVY_FIELD(cvy_mix_grad_opts, side), "0", "0..1", "", "which of the two tensors"},
     {0},
 };
 
@@ -117,7 +115,7 @@ static cvy_status mix_grad_infer(cvy_node *node)
 
 static cvy_status mix_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const struct mix_grad *o = node->options;
+    const cvy_mix_grad_opts *o = node->options;
     const int64_t N = dst->dim[0], each = cvy_span_prod(dst, 1, dst->ndim);
     for (int64_t n = 0; n < N; n++) {
         const double e = share_of(node, &src[1], node->nsrc > 2 ? &src[2] : NULL, n);
@@ -137,7 +135,7 @@ CVY_OP_DEFINE(mix_grad) = {
     .name = "mix_grad",
     .summary = "gradient of mix for one of its tensors",
     .options = mix_grad_opts,
-    .options_size = sizeof(struct mix_grad),
+    .options_size = sizeof(cvy_mix_grad_opts),
     .nsrc_min = 2,
     .nsrc_max = 3,
     .ndst = 1,

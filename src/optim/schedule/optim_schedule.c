@@ -157,7 +157,9 @@ static cvy_status parse(cvy_schedule *s, const units *u, double batch_factor, co
     if (batch_factor > 0 && cvy_tree_is_null(cvy_tree_get(warmup, "warmup_from")))
         s->ramp.warmup_from = CVY_MIN(1, 1 / batch_factor);
     CVY_TRY(cvy_pool_alloc(s->pool, s->def->options_size, &s->options));
-    return cvy_options_parse(s->pool, "schedule", s->def->options, own, NULL, s->options, s->def->options_size);
+    CVY_TRY(cvy_options_parse(s->pool, "schedule", s->def->options, own, NULL, s->options, s->def->options_size));
+    const cvy_status status = s->def->check ? s->def->check(s->options) : CVY_OK;
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: schedule", cvy_tree_where(own));
 }
 
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out)
@@ -223,6 +225,22 @@ void cvy_schedule_list_idle(const cvy_schedule *s, int64_t steps, cvy_text *out)
 double cvy_schedule_warmup(const cvy_schedule *s)
 {
     return s->ramp.warmup;
+}
+
+double cvy_schedule_warmup_from(const cvy_schedule *s)
+{
+    return s->ramp.warmup_from;
+}
+
+const char *cvy_schedule_name(const cvy_schedule *s)
+{
+    return s->def->name;
+}
+
+const void *cvy_schedule_field(const cvy_schedule *s, const char *name, cvy_option_type type)
+{
+    const cvy_option *row = find_row(s->def->options, name);
+    return row && row->type == type ? (const char *)s->options + row->offset : NULL;
 }
 
 void cvy_schedule_destroy(cvy_schedule **s)

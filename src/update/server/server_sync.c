@@ -106,7 +106,8 @@ static cvy_status take(struct serving *s, int *moved)
         return CVY_OK;
     if (worker > 0) {
         const double begin = cvy_clock_s();
-        add_up(bucket, server->slot[slot], server->program->context->threads);
+        if (!cvy_comm_simulates_copy(server->comm, bucket->range.bytes))
+            add_up(bucket, server->slot[slot], server->program->context->threads);
         server->busy_s += cvy_clock_s() - begin;
         s->slots_freed++;
     }
@@ -144,11 +145,13 @@ static cvy_status serve(cvy_server_plan *sp)
         CVY_TRY(post(&s, &moved));
         CVY_TRY(take(&s, &moved));
         idle = moved ? 0 : idle;
-        CVY_TRY(server->comm->ops->rest(server->comm, idle));
+        if (!moved) /* a rank of a simulation sleeps until a message arrives */
+            CVY_TRY(server->comm->ops->rest(server->comm, idle));
     }
     for (int idle = 0, done = 0; !done; idle++) {
         CVY_TRY(finish(sp, &done));
-        CVY_TRY(server->comm->ops->rest(server->comm, idle));
+        if (!done)
+            CVY_TRY(server->comm->ops->rest(server->comm, idle));
     }
     return CVY_OK;
 }

@@ -1,0 +1,553 @@
+/*
+ * report_publication.c: cvy_report_publication(): a page in Markdown that goes through a publication and puts what the
+ * studies have measured and predicted beside it.
+ *
+ * A part of the publication has a counterpart in full, in part, or none. That follows from the results that are there
+ * and from what the file says is lacking, so a page never claims a figure that nobody has made.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_entry.h"
+#include "base/base_file.h"
+#include "report/report_page.h"
+#include "report/report_study.h"
+#include "study/study_publication.h"
+
+enum { X_MAX = 12 }; /* a chart with more points is too long for a table: their ends are shown */
+
+enum state { IN_FULL, IN_PART, IS_MISSING };
+static const char *const state_text[] = {"in full", "in part", "missing"};
+
+struct writer {
+    cvy_pool *pool;
+    const char *folder;
+    cvy_publication of;
+    cvy_published_list published;
+    cvy_study_page *study; /* [of.nstudy] */
+    int is_there[CVY_PUBLICATION_STUDIES_MAX];
+    cvy_text md;
+};
+
+/* ---- Markdown ---- */
+
+/* Text in which Markdown or HTML would see marks. */
+static void add_plain(cvy_text *md, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '|')
+            cvy_text_add(md, "\\|");
+        else if (*text == '<')
+            cvy_text_add(md, "&lt;");
+        else
+            cvy_text_add(md, "%c", *text == '\n' ? ' ' : *text);
+}
+
+static void add_cell(cvy_text *md, const char *text)
+{
+    cvy_text_add(md, " ");
+    add_plain(md, text);
+    cvy_text_add(md, " |");
+}
+
+static void end_head(cvy_text *md, int columns)
+{
+    cvy_text_add(md, "\n|");
+    for (int i = 0; i < columns; i++)
+        cvy_text_add(md, "---|");
+    cvy_text_add(md, "\n");
+}
+
+/* The name of a section in a link to it, as code hosts make it. */
+static void add_anchor(cvy_text *md, const char *title)
+{
+    for (; *title; title++) {
+        const int is_upper = *title >= 'A' && *title <= 'Z';
+        if (is_upper || (*title >= 'a' && *title <= 'z') || (*title >= '0' && *title <= '9') || *title == '-' ||
+            *title == '_')
+            cvy_text_add(md, "%c", is_upper ? *title - 'A' + 'a' : *title);
+        else if (*title == ' ')
+            cvy_text_add(md, "-");
+    }
+}
+
+/* ---- what there is ---- */
+
+static cvy_study_page *find_study(struct writer *w, const char *name)
+{
+    for (int i = 0; i < w->of.nstudy; i++)
+        if (strcmp(w->of.study[i], name) == 0)
+            return w->is_there[i] ? &w->study[i] : NULL;
+    return NULL;
+}
+
+static cvy_status open_studies(struct writer *w)
+{
+    CVY_TRY(cvy_pool_alloc(w->pool, sizeof *w->study * ((size_t)w->of.nstudy + 1), &w->study));
+    for (int i = 0; i < w->of.nstudy; i++) {
+        char *folder = NULL, *file = NULL;
+        CVY_TRY(cvy_pool_printf(w->pool, &folder, "%s/%s", w->folder, w->of.study[i]));
+        CVY_TRY(cvy_pool_printf(w->pool, &file, "%s/study.yaml", folder));
+        w->study[i] = (cvy_study_page){.pool = w->pool, .folder = folder};
+        w->is_there[i] = cvy_file_exists(file);
+        if (w->is_there[i])
+            CVY_TRY(cvy_study_page_read(&w->study[i]));
+    }
+    return CVY_OK;
+}
+
+static const cvy_figure *find_figure(const cvy_study_page *p, const char *title)
+{
+    for (int i = 0; i < p->spec.nfigure; i++)
+        if (strcmp(p->spec.figure[i].title, title) == 0)
+            return &p->spec.figure[i];
+    return NULL;
+}
+
+/* Whether the row is in the table of an item. */
+static int is_in_table(const cvy_study_page *p, const cvy_study_row *row, const cvy_part_item *item)
+{
+    char axis[128];
+    if (!cvy_study_shows(p, row, item->experiment))
+        return 0;
+    if (!item->only)
+        return 1;
+    const size_t n = strcspn(item->only, "=");
+    snprintf(axis, sizeof axis, "%.*s", (int)n, item->only);
+    return item->only[n] && strcmp(cvy_study_value(row, axis), item->only + n + 1) == 0;
+}
+
+/* The charts or rows of an item that have results. A study that has no such figure or experiment is a mistake in the
+ * file of the publication, or an older study. */
+static cvy_status count_item(struct writer *w, const cvy_part_item *item, int *out)
+{
+    cvy_study_page *p = find_study(w, item->study);
+    const char *const *panel = NULL;
+    int n = 0;
+    *out = 0;
+    if (!p)
+        return CVY_OK;
+    if (item->experiment) {
+        CVY_CHECK(cvy_study_experiment(&p->spec, item->experiment), CVY_E_CONFIG,
+                  "%s: the study in %s has no experiment '%s'", w->of.file, p->folder, item->experiment);
+        for (int i = 0; i < p->nrow; i++)
+            *out += is_in_table(p, &p->row[i], item);
+        return CVY_OK;
+    }
+    const cvy_figure *f = find_figure(p, item->figure);
+    CVY_CHECK(f, CVY_E_CONFIG, "%s: the study in %s has no figure '%s'", w->of.file, p->folder, item->figure);
+    CVY_TRY(cvy_study_panels(p, f, &panel, &n));
+    for (int i = 0; i < n; i++)
+        *out += !item->panel || strstr(panel[i], item->panel) != NULL;
+    return CVY_OK;
+}
+
+/* The experiment of an item of a study that is there. */
+static const char *experiment_of(const cvy_study_page *p, const cvy_part_item *item)
+{
+    return item->experiment ? item->experiment : find_figure(p, item->figure)->of;
+}
+
+struct verdict {
+    enum state state;
+    int lacking, quick; /* items that have no results; that have those of a quick look */
+};
+
+static cvy_status judge(struct writer *w, const cvy_part *part, struct verdict *out)
+{
+    int found = 0;
+    *out = (struct verdict){.state = IS_MISSING};
+    for (int i = 0; i < part->nitem; i++) {
+        const cvy_part_item *item = &part->item[i];
+        const cvy_study_page *p = find_study(w, item->study);
+        int n = 0;
+        CVY_TRY(count_item(w, item, &n));
+        found += n > 0;
+        out->lacking += n == 0;
+        out->quick += n > 0 && cvy_study_has_quick(p, experiment_of(p, item));
+    }
+    const int is_told = part->nitem == 0 && part->text && part->plots == 0;
+    if (found > 0 || is_told)
+        out->state = out->lacking > 0 || out->quick > 0 || part->lacks || part->needs ? IN_PART : IN_FULL;
+    return CVY_OK;
+}
+
+/* ---- charts ---- */
+
+static double value_at(const cvy_study_line *line, double x)
+{
+    for (int64_t i = 0; i < line->band.n; i++)
+        if (line->band.x[i] == x)
+            return line->band.median[i];
+    return NAN;
+}
+
+/* All x of the lines, ascending; the number may be more than X_MAX, then only X_MAX are written. */
+static int list_x(const cvy_study_line *line, int nline, double x[X_MAX])
+{
+    int n = 0;
+    for (double above = -INFINITY;;) {
+        double next = INFINITY;
+        for (int i = 0; i < nline; i++)
+            for (int64_t k = 0; k < line[i].band.n; k++)
+                if (line[i].band.x[k] > above)
+                    next = fmin(next, line[i].band.x[k]);
+        if (!isfinite(next))
+            return n;
+        if (n < X_MAX)
+            x[n] = next;
+        n++;
+        above = next;
+    }
+}
+
+static void add_number(cvy_text *md, double value)
+{
+    if (isfinite(value))
+        cvy_text_add(md, " %s |", cvy_number_text(value, 3).at);
+    else
+        cvy_text_add(md, " |");
+}
+
+static void add_line_name(cvy_text *md, const cvy_study_line *line)
+{
+    cvy_text_add(md, "| ");
+    add_plain(md, line->name);
+    cvy_text_add(md, "%s |", line->is_predicted ? " (predicted)" : "");
+}
+
+/* A row for each line, a column for each x. */
+static void add_points(cvy_text *md, const cvy_figure *f, const cvy_study_line *line, int nline, const double *x,
+                       int nx)
+{
+    cvy_text_add(md, "\n| ");
+    add_plain(md, f->y_label);
+    cvy_text_add(md, " at ");
+    add_plain(md, f->x_label);
+    cvy_text_add(md, " |");
+    for (int k = 0; k < nx; k++)
+        cvy_text_add(md, " %.6g |", x[k]);
+    end_head(md, nx + 1);
+    for (int i = 0; i < nline; i++) {
+        if (line[i].band.n == 0)
+            continue;
+        add_line_name(md, &line[i]);
+        for (int k = 0; k < nx; k++)
+            add_number(md, value_at(&line[i], x[k]));
+        cvy_text_add(md, "\n");
+    }
+}
+
+/* Where each line ends. */
+static void add_ends(cvy_text *md, const cvy_figure *f, const cvy_study_line *line, int nline)
+{
+    cvy_text_add(md, "\n| the last point |");
+    add_cell(md, f->x_label);
+    add_cell(md, f->y_label);
+    end_head(md, 3);
+    for (int i = 0; i < nline; i++) {
+        int64_t last = line[i].band.n - 1;
+        while (last >= 0 && !isfinite(line[i].band.median[last]))
+            last--;
+        if (last < 0)
+            continue;
+        add_line_name(md, &line[i]);
+        add_number(md, line[i].band.x[last]);
+        add_number(md, line[i].band.median[last]);
+        cvy_text_add(md, "\n");
+    }
+}
+
+static cvy_status add_chart(struct writer *w, cvy_study_page *p, const cvy_part_item *item, const cvy_figure *f,
+                            const char *panel)
+{
+    cvy_study_line line[CVY_STUDY_LINES];
+    char name[160];
+    double x[X_MAX];
+    int nline = 0;
+    CVY_TRY(cvy_study_lines(p, f, panel, line, &nline));
+    cvy_study_svg_name(f->title, panel, name, sizeof name);
+    cvy_text_add(&w->md, "\n**");
+    add_plain(&w->md, *panel ? panel : f->title);
+    cvy_text_add(&w->md, "**\n\n![");
+    add_plain(&w->md, f->title);
+    cvy_text_add(&w->md, *panel ? ": " : "");
+    add_plain(&w->md, panel);
+    cvy_text_add(&w->md, "](%s/%s)\n", item->study, name);
+    const int nx = list_x(line, nline, x);
+    if (nx <= X_MAX)
+        add_points(&w->md, f, line, nline, x, nx);
+    else
+        add_ends(&w->md, f, line, nline);
+    return CVY_OK;
+}
+
+/* How many times as fast convoy is as the fastest other program, over the points of all charts of a figure. */
+struct ratio {
+    double low, high;
+    int n;
+};
+
+static void count_ratios(const cvy_study_line *line, int nline, struct ratio *r)
+{
+    const cvy_study_line *own = NULL;
+    for (int i = 0; i < nline; i++)
+        if (strcmp(line[i].name, "convoy") == 0)
+            own = &line[i];
+    for (int64_t k = 0; own && k < own->band.n; k++) {
+        double best = NAN;
+        for (int i = 0; i < nline; i++)
+            if (&line[i] != own && !line[i].is_predicted)
+                best = fmax(best, value_at(&line[i], own->band.x[k]));
+        const double ratio = own->band.median[k] / best;
+        if (!isfinite(ratio))
+            continue;
+        r->low = r->n ? fmin(r->low, ratio) : ratio;
+        r->high = r->n ? fmax(r->high, ratio) : ratio;
+        r->n++;
+    }
+}
+
+static cvy_status add_ratio(struct writer *w, cvy_study_page *p, const cvy_part_item *item, const cvy_figure *f,
+                            const char *const *panel, int npanel)
+{
+    struct ratio r = {.n = 0};
+    const int has_speeds = f->as == CVY_FIGURE_VALUE && strcmp(f->y, "images_per_s") == 0 && f->lines &&
+                           strcmp(f->lines, "framework") == 0;
+    for (int i = 0; has_speeds && i < npanel; i++) {
+        cvy_study_line line[CVY_STUDY_LINES];
+        int nline = 0;
+        if (item->panel && !strstr(panel[i], item->panel))
+            continue;
+        CVY_TRY(cvy_study_lines(p, f, panel[i], line, &nline));
+        count_ratios(line, nline, &r);
+    }
+    if (r.n > 0)
+        cvy_text_add(&w->md, "\nconvoy is %s to %s times as fast as the fastest other program (%d points).\n",
+                     cvy_number_text(r.low, 3).at, cvy_number_text(r.high, 3).at, r.n);
+    return CVY_OK;
+}
+
+static cvy_status add_figure(struct writer *w, cvy_study_page *p, const cvy_part_item *item)
+{
+    const cvy_figure *f = find_figure(p, item->figure);
+    const char *const *panel = NULL;
+    int n = 0;
+    CVY_TRY(cvy_study_panels(p, f, &panel, &n));
+    for (int i = 0; i < n; i++)
+        if (!item->panel || strstr(panel[i], item->panel))
+            CVY_TRY(add_chart(w, p, item, f, panel[i]));
+    return add_ratio(w, p, item, f, panel, n);
+}
+
+/* ---- tables ---- */
+
+static void add_axis_names(cvy_text *md, const cvy_experiment *e)
+{
+    cvy_text_add(md, "\n|");
+    for (int a = 0; a < e->naxis; a++)
+        add_cell(md, e->axis[a].name);
+    add_cell(md, e->show_label);
+    cvy_text_add(md, " range |");
+    end_head(md, e->naxis + 2);
+}
+
+static void add_table(struct writer *w, const cvy_study_page *p, const cvy_part_item *item)
+{
+    const cvy_experiment *e = cvy_study_experiment(&p->spec, item->experiment);
+    cvy_text *md = &w->md;
+    add_axis_names(md, e);
+    for (int i = 0; i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        if (!is_in_table(p, row, item))
+            continue;
+        const cvy_spread s = cvy_study_spread(row, e->show);
+        cvy_text_add(md, "|");
+        for (int a = 0; a < e->naxis; a++)
+            add_cell(md, cvy_study_name(p, e->axis[a].name, cvy_study_value(row, e->axis[a].name)));
+        add_number(md, s.n > 0 ? s.median : NAN);
+        if (s.n > 1)
+            cvy_text_add(md, " %s to %s |\n", cvy_number_text(s.low, 3).at, cvy_number_text(s.high, 3).at);
+        else
+            cvy_text_add(md, " %s |\n", row->first->is_predicted ? "predicted" : "measured once");
+    }
+}
+
+/* ---- parts ---- */
+
+/* Whether a metric is in a list with semicolons. */
+static int has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list; at && *at; at += strcspn(at, ";"), at += *at == ';') {
+        at += strspn(at, " ");
+        if (strncmp(at, word, n) == 0 && (at[n] == ';' || !at[n]))
+            return 1;
+    }
+    return 0;
+}
+
+static void add_published(struct writer *w, const cvy_part *part)
+{
+    int n = 0;
+    for (int i = 0; i < w->published.n; i++) {
+        const cvy_published *row = &w->published.row[i];
+        if (!has_word(part->metrics, row->metric))
+            continue;
+        cvy_text_add(&w->md, n++ ? "; " : "\n**Published:** ");
+        add_plain(&w->md, row->network);
+        cvy_text_add(&w->md, ", ");
+        add_plain(&w->md, row->metric);
+        cvy_text_add(&w->md, *row->setting ? ", " : "");
+        add_plain(&w->md, row->setting);
+        cvy_text_add(&w->md, ": ");
+        add_plain(&w->md, row->value_text);
+        cvy_text_add(&w->md, " ");
+        add_plain(&w->md, row->unit);
+        cvy_text_add(&w->md, " (");
+        add_plain(&w->md, row->framework);
+        cvy_text_add(&w->md, ", ");
+        add_plain(&w->md, row->system);
+        cvy_text_add(&w->md, ")");
+    }
+    cvy_text_add(&w->md, n ? ".\n" : "");
+}
+
+static cvy_status add_item(struct writer *w, const cvy_part_item *item)
+{
+    cvy_study_page *p = find_study(w, item->study);
+    const char *origin = NULL;
+    int n = 0;
+    CVY_TRY(count_item(w, item, &n));
+    if (n == 0) {
+        cvy_text_add(&w->md, "\nNot measured here yet: `convoy study %s` makes \"%s\".\n", item->study,
+                     item->figure ? item->figure : item->experiment);
+        return CVY_OK;
+    }
+    if (item->experiment)
+        add_table(w, p, item);
+    else
+        CVY_TRY(add_figure(w, p, item));
+    CVY_TRY(cvy_study_origin(p, experiment_of(p, item), &origin));
+    cvy_text_add(&w->md, "\n*From [`convoy study %s`](%s/report.html)", item->study, item->study);
+    cvy_text_add(&w->md, *origin ? ". " : ".");
+    cvy_text_add_bytes(&w->md, origin, strlen(origin) - (*origin ? 1 : 0));
+    cvy_text_add(&w->md, "*\n");
+    return CVY_OK;
+}
+
+static cvy_status add_part(struct writer *w, const cvy_part *part)
+{
+    cvy_text *md = &w->md;
+    struct verdict v;
+    CVY_TRY(judge(w, part, &v));
+    cvy_text_add(md, "\n## %s\n\n**Shown:** %s\n", part->title, part->shows);
+    add_published(w, part);
+    cvy_text_add(md, "\n**Here:** %s.", state_text[v.state]);
+    if (part->lacks)
+        cvy_text_add(md, " It lacks this: %s.", part->lacks);
+    if (part->needs)
+        cvy_text_add(md, " It needs %s.", part->needs);
+    if (v.lacking > 0)
+        cvy_text_add(md, " %d of its %d figures and tables have no results yet.", v.lacking, part->nitem);
+    if (v.quick > 0)
+        cvy_text_add(md, " A quick look has left out cases of %d of its %d figures and tables.", v.quick, part->nitem);
+    cvy_text_add(md, "\n");
+    if (part->text)
+        cvy_text_add(md, "\n%s\n", part->text);
+    for (int i = 0; i < part->nitem; i++)
+        CVY_TRY(add_item(w, &part->item[i]));
+    return CVY_OK;
+}
+
+/* ---- the page ---- */
+
+static cvy_status add_contents(struct writer *w)
+{
+    int plots[3] = {0};
+    cvy_text_add(&w->md, "\n| shown | plots | here |\n|---|---|---|\n");
+    for (int i = 0; i < w->of.npart; i++) {
+        const cvy_part *part = &w->of.part[i];
+        struct verdict v;
+        CVY_TRY(judge(w, part, &v));
+        plots[v.state] += part->plots;
+        cvy_text_add(&w->md, "| [%s](#", part->title);
+        add_anchor(&w->md, part->title);
+        if (part->plots > 0)
+            cvy_text_add(&w->md, ") | %d | %s%s%s |\n", part->plots, state_text[v.state],
+                         v.state == IS_MISSING && part->needs ? ": it needs " : "",
+                         v.state == IS_MISSING && part->needs ? part->needs : "");
+        else
+            cvy_text_add(&w->md, ") | | %s |\n", state_text[v.state]);
+    }
+    const int all = plots[IN_FULL] + plots[IN_PART] + plots[IS_MISSING];
+    if (all > 0)
+        cvy_text_add(&w->md, "\nOf %d plots, %d have a counterpart in full, %d in part, %d none.\n", all,
+                     plots[IN_FULL], plots[IN_PART], plots[IS_MISSING]);
+    return CVY_OK;
+}
+
+/* Where the results are from: each machine with each version of a framework once. */
+static cvy_status add_machines(struct writer *w)
+{
+    cvy_text_add(&w->md, "\n## Where it was measured\n\n| study | machines, versions, commits |\n|---|---|\n");
+    for (int i = 0; i < w->of.nstudy; i++) {
+        cvy_study_page *p = &w->study[i];
+        const char *origin = NULL;
+        cvy_text_add(&w->md, "| `%s` | ", w->of.study[i]);
+        if (!w->is_there[i] || p->results.n == 0) {
+            cvy_text_add(&w->md, "not run |\n");
+            continue;
+        }
+        CVY_TRY(cvy_study_sources(p, &w->md, "<br>"));
+        CVY_TRY(cvy_study_origin(p, NULL, &origin));
+        cvy_text_add(&w->md, "%s%s |\n", *origin ? "<br>" : "", origin);
+    }
+    return CVY_OK;
+}
+
+static cvy_status write_page(struct writer *w)
+{
+    cvy_text *md = &w->md;
+    cvy_text_add(md, "# %s\n\n*%s*\n", w->of.title, w->of.source);
+    if (w->of.summary)
+        cvy_text_add(md, "\n%s\n", w->of.summary);
+    cvy_text_add(md,
+                 "\n`convoy study %s` makes the measurements that are missing and writes this page again. Solid lines "
+                 "are measured, dashed ones predicted by a simulation or with kernels that wait; grey points are "
+                 "published.\n",
+                 w->of.file);
+    CVY_TRY(add_contents(w));
+    for (int i = 0; i < w->of.npart; i++)
+        CVY_TRY(add_part(w, &w->of.part[i]));
+    CVY_TRY(add_machines(w));
+    return md->status;
+}
+
+static cvy_status report(struct writer *w, const char *name, const char *text, const char *published)
+{
+    char *path = NULL;
+    CVY_TRY(cvy_publication_read(w->pool, name, text, &w->of));
+    if (published && w->of.published)
+        CVY_TRY(cvy_published_read(w->pool, published, w->of.published, &w->published));
+    CVY_TRY(open_studies(w));
+    CVY_TRY(write_page(w));
+    CVY_TRY(cvy_file_make_folder(w->folder));
+    CVY_TRY(cvy_pool_printf(w->pool, &path, "%s/%s.md", w->folder, w->of.page));
+    return cvy_file_replace(path, w->md.data, w->md.bytes);
+}
+
+cvy_status cvy_report_publication(const char *name, const char *text, const char *published, const char *folder)
+{
+    CVY_ENTRY();
+    struct writer w = {.folder = folder};
+    CVY_CHECK(name && text && folder, CVY_E_ARGUMENT, "a page of a publication needs its name, its text and a folder");
+    CVY_TRY(cvy_pool_create(&w.pool));
+    const cvy_status status = report(&w, name, text, published);
+    cvy_text_free(&w.md);
+    cvy_pool_destroy(&w.pool);
+    return status;
+}
