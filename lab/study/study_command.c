@@ -358,6 +358,44 @@ cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_ca
     return copy_words(pool, &w, out);
 }
 
+/* Text, in which each `what`, if that is an absolute path, is replaced by `by`. */
+static cvy_status replace_path(cvy_pool *pool, const char *text, const char *what, const char *by, const char **out)
+{
+    cvy_text shown = {0};
+    char *copy = NULL;
+    *out = text;
+    if (!what || *what != '/' || !strstr(text, what))
+        return CVY_OK;
+    for (const char *next; (next = strstr(text, what)) != NULL; text = next + strlen(what)) {
+        cvy_text_add_bytes(&shown, text, (size_t)(next - text));
+        cvy_text_add(&shown, "%s", by);
+    }
+    cvy_text_add(&shown, "%s", text);
+    const cvy_status status = shown.status == CVY_OK ? cvy_pool_strdup(pool, shown.data, &copy) : shown.status;
+    cvy_text_free(&shown);
+    *out = copy;
+    return status;
+}
+
+cvy_status cvy_case_shown_word(cvy_pool *pool, const cvy_framework *f, const char *word, const char **out)
+{
+    const char *launcher = getenv("CONVOY_MPIEXEC"), *variable = interpreter_variable(f);
+    char *folder = NULL;
+    *out = word;
+    for (int i = 0; i < f->paths.ngiven; i++) {
+        const char *given = f->paths.given[i], *path = strchr(given, '=');
+        char *name = NULL;
+        CVY_TRY(cvy_pool_printf(pool, &name, "${%.*s}", (int)strcspn(given, "="), given));
+        CVY_TRY(replace_path(pool, *out, path ? path + 1 : NULL, name, out));
+    }
+    CVY_TRY(cvy_pool_printf(pool, &folder, "%s/", f->paths.out));
+    CVY_TRY(replace_path(pool, *out, folder, "", out));
+    CVY_TRY(replace_path(pool, *out, f->folder, "frameworks", out));
+    CVY_TRY(replace_path(pool, *out, f->program, "convoy", out));
+    CVY_TRY(replace_path(pool, *out, variable ? getenv(variable) : NULL, "python3", out));
+    return launcher ? replace_path(pool, *out, launcher, cvy_file_base_name(launcher), out) : CVY_OK;
+}
+
 cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,
                               const cvy_study_target *target, const char *path, const char *const **out)
 {

@@ -159,6 +159,9 @@ int64_t cvy_framework_nodes(const cvy_framework *f, const cvy_case *c, int64_t r
  */
 cvy_status cvy_case_command(cvy_pool *pool, const cvy_framework *f, const cvy_case *c, int64_t repeat,
                             const char *const **out);
+/* A word of this command for readers on other machines: absolute paths of the program, interpreter, adapters, data and
+ * folder of the study become `convoy`, `python3`, `frameworks`, ${NAME}, and relative paths. */
+cvy_status cvy_case_shown_word(cvy_pool *pool, const cvy_framework *f, const char *word, const char **out);
 
 /* The words of a command that makes a part of the folder. {target} stands for its path, {program} for convoy. */
 cvy_status cvy_target_command(cvy_pool *pool, const cvy_study_paths *paths, const char *program,

@@ -271,6 +271,7 @@ static cvy_status write_result(cvy_measurer *m, const cvy_framework *f, const cv
 {
     char time[32];
     cvy_json json = {0};
+    cvy_status shown = CVY_OK;
     cvy_clock_text(time);
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "key", c->key);
@@ -287,14 +288,17 @@ static cvy_status write_result(cvy_measurer *m, const cvy_framework *f, const cv
     if (error)
         cvy_json_string(&json, "error", error);
     cvy_json_open(&json, "command", '[');
-    for (int i = 0; word[i]; i++)
-        cvy_json_string(&json, NULL, word[i]);
+    for (int i = 0; word[i] && shown == CVY_OK; i++) {
+        const char *text = NULL;
+        shown = cvy_case_shown_word(m->pool, f, word[i], &text);
+        cvy_json_string(&json, NULL, shown == CVY_OK ? text : "");
+    }
     cvy_json_close(&json, ']');
     add_environment(m, &json);
     if (object)
         cvy_text_add(&json.text, ", \"result\": %s", object);
     cvy_json_close(&json, '}');
-    cvy_status status = json.text.status;
+    cvy_status status = shown != CVY_OK ? shown : json.text.status;
     if (status == CVY_OK)
         status = cvy_study_results_add(m->results, json.text.data);
     cvy_text_free(&json.text);

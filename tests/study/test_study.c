@@ -115,6 +115,37 @@ static void test_commands(void)
     EXPECT_FAULT(cvy_framework_open(pool, folder, "me", &paths, "goood", NULL, &f), CVY_E_CONFIG, "are good, plain");
 }
 
+/* Results name no absolute path of the machine. */
+static void test_shown_words(void)
+{
+    static const char *const given[] = {"cifar=/data/cifar", "near=some/cifar"};
+    static const struct {
+        const char *word, *shown;
+    } words[] = {
+        {"/opt/bin/convoy", "convoy"},
+        {"/opt/frameworks/train.py", "frameworks/train.py"},
+        {"/venv/bin/python3.11", "python3"},
+        {"/mpi/bin/mpiexec", "mpiexec"},
+        {"/home/me/out/jobs/a.yaml", "jobs/a.yaml"},
+        {"data={train: /data/cifar/train, val: /data/cifar/test}", "data={train: ${cifar}/train, val: ${cifar}/test}"},
+        {"some/cifar", "some/cifar"},
+        {"--json", "--json"},
+        {"", ""},
+    };
+    const cvy_framework f = {.program = "/opt/bin/convoy",
+                             .folder = "/opt/frameworks",
+                             .paths = {.out = "/home/me/out", .given = given, .ngiven = CVY_COUNT(given)}};
+    setenv("CONVOY_MPIEXEC", "/mpi/bin/mpiexec", 1);
+    setenv("CONVOY_PYTHON", "/venv/bin/python3.11", 1);
+    for (int i = 0; i < CVY_COUNT(words); i++) {
+        const char *shown = NULL;
+        EXPECT_OK(cvy_case_shown_word(pool, &f, words[i].word, &shown));
+        EXPECT(shown && strcmp(shown, words[i].shown) == 0);
+    }
+    unsetenv("CONVOY_MPIEXEC");
+    unsetenv("CONVOY_PYTHON");
+}
+
 /* NAME:VARIANT is NAME.yaml with another value of {variant}; a description without one has no variants. */
 static void test_variants(void)
 {
@@ -355,6 +386,7 @@ int main(void)
     TEST(test_cases);
     TEST(test_mistakes);
     TEST(test_commands);
+    TEST(test_shown_words);
     TEST(test_variants);
     TEST(test_devices);
     TEST(test_processes);
