@@ -48,11 +48,20 @@ def conv_bn(x, width, k, stride=1, relu=True):
     return L.ReLU()(x) if relu else x
 
 
-def resnet_50(size=224):
+def caffenet():
+    """Caffe's reference network: two groups of channels, pooling before LRN, dropout."""
+    lrn = lambda: L.Lambda(lambda x: tf.nn.local_response_normalization(x, 2, 1.0, 1e-4 / 5, 0.75))
+    conv2 = lambda width, k=3: L.Conv2D(width, k, padding="same", groups=2, activation="relu")
+    fc = lambda: [L.Dense(4096, activation="relu"), L.Dropout(0.5)]
+    return sequential((227, 227, 3), [conv(96, 11, 4, "valid"), pool(3), lrn(), conv2(256, 5), pool(3), lrn(), conv(384, 3), conv2(384), conv2(256),
+                                      pool(3), L.Flatten(), *fc(), *fc(), L.Dense(1000)])
+
+
+def resnet(stages=(3, 4, 6, 3), size=224):
     """Version 1.5: the 3x3 convolution has the stride. In Keras' network the 1x1 before it has it, which is less work."""
     x = image = L.Input((size, size, 3))
     x = L.MaxPool2D(3, 2)(L.ZeroPadding2D(1)(conv_bn(x, 64, 7, 2)))
-    for stage, blocks in enumerate((3, 4, 6, 3)):
+    for stage, blocks in enumerate(stages):
         width = 64 << stage
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
@@ -141,7 +150,9 @@ NETS = {
                                                       L.AvgPool2D(3, 2, padding="same"), conv(64, 5), L.AvgPool2D(3, 2, padding="same"),
                                                       L.Flatten(), L.Dense(64), L.Dense(10)]),
     "hep-cnn": lambda size=224: sequential((size, size, 3), [x for _ in range(5) for x in (conv(128, 3), pool())] + [L.GlobalAveragePooling2D(), L.Dense(2)]),
-    "resnet-50": resnet_50, "googlenet-bn": googlenet_bn, "inception-v3": inception_v3,
+    "caffenet": caffenet,
+    "resnet-50": resnet, "resnet-101": lambda size=224: resnet((3, 4, 23, 3), size), "resnet-152": lambda size=224: resnet((3, 8, 36, 3), size),
+    "googlenet-bn": googlenet_bn, "inception-v3": inception_v3,
     **{f"resnet-{n}": (lambda size=32, n=n: resnet_cifar(n, size)) for n in (20, 32, 44, 56, 110)},
     "resnet-50-v1": lambda: (tf.keras.applications.ResNet50(weights=None, classifier_activation=None), (224, 224, 3)),
     "resnet-152-v1": lambda: (tf.keras.applications.ResNet152(weights=None, classifier_activation=None), (224, 224, 3)),

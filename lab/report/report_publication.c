@@ -153,25 +153,50 @@ static const char *experiment_of(const cvy_study_page *p, const cvy_part_item *i
 
 struct verdict {
     enum state state;
-    int lacking, quick; /* items that have no results; that have those of a quick look */
+    int lacking, quick;        /* items that have no results; that have those of a quick look */
+    cvy_study_coverage covers; /* of the other items together */
 };
+
+static void add_coverage(cvy_study_coverage *sum, const cvy_study_coverage *c)
+{
+    sum->points += c->points;
+    sum->shown += c->shown;
+    sum->few_cores += c->few_cores;
+    sum->cores = c->cores;
+    for (int i = 0; i < c->nwithout; i++)
+        cvy_study_know(sum->without, &sum->nwithout, CVY_COUNT(sum->without), c->without[i]);
+}
+
+static cvy_status judge_item(struct writer *w, const cvy_part_item *item, struct verdict *v)
+{
+    const cvy_study_page *p = find_study(w, item->study);
+    cvy_study_coverage covers;
+    int n = 0;
+    CVY_TRY(count_item(w, item, &n));
+    if (n == 0) {
+        v->lacking++;
+        return CVY_OK;
+    }
+    const cvy_study_extent extent = {.experiment = experiment_of(p, item),
+                                     .figure = item->figure ? find_figure(p, item->figure) : NULL,
+                                     .panel = item->panel,
+                                     .only = item->only};
+    v->quick += cvy_study_has_quick(p, extent.experiment);
+    CVY_TRY(cvy_study_cover(p, &extent, &covers));
+    add_coverage(&v->covers, &covers);
+    return CVY_OK;
+}
 
 static cvy_status judge(struct writer *w, const cvy_part *part, struct verdict *out)
 {
-    int found = 0;
     *out = (struct verdict){.state = IS_MISSING};
-    for (int i = 0; i < part->nitem; i++) {
-        const cvy_part_item *item = &part->item[i];
-        const cvy_study_page *p = find_study(w, item->study);
-        int n = 0;
-        CVY_TRY(count_item(w, item, &n));
-        found += n > 0;
-        out->lacking += n == 0;
-        out->quick += n > 0 && cvy_study_has_quick(p, experiment_of(p, item));
-    }
+    for (int i = 0; i < part->nitem; i++)
+        CVY_TRY(judge_item(w, &part->item[i], out));
+    const cvy_study_coverage *c = &out->covers;
     const int is_told = part->nitem == 0 && part->text && part->plots == 0;
-    if (found > 0 || is_told)
-        out->state = out->lacking > 0 || out->quick > 0 || part->lacks || part->needs ? IN_PART : IN_FULL;
+    const int is_short = out->lacking > 0 || out->quick > 0 || c->shown < c->points || c->nwithout > 0;
+    if (out->lacking < part->nitem || is_told)
+        out->state = is_short || part->lacks || part->needs ? IN_PART : IN_FULL;
     return CVY_OK;
 }
 
@@ -439,6 +464,23 @@ static cvy_status add_item(struct writer *w, const cvy_part_item *item)
     return CVY_OK;
 }
 
+/* Which points are missing, and why. */
+static void say_coverage(cvy_text *md, const cvy_study_coverage *c)
+{
+    const int left_out = c->points - c->shown - c->few_cores;
+    if (c->shown < c->points)
+        cvy_text_add(md, " %d of its %d points have results.", c->shown, c->points);
+    if (c->few_cores > 0)
+        cvy_text_add(md, " %d need more than the %g cores of this machine.", c->few_cores, c->cores);
+    if (left_out > 0)
+        cvy_text_add(md, " %d were left out.", left_out);
+    for (int i = 0; i < c->nwithout; i++) {
+        cvy_text_add(md, "%s", i ? ", " : " It has no results of ");
+        add_plain(md, c->without[i]);
+    }
+    cvy_text_add(md, c->nwithout ? "." : "");
+}
+
 static cvy_status add_part(struct writer *w, const cvy_part *part)
 {
     cvy_text *md = &w->md;
@@ -455,6 +497,7 @@ static cvy_status add_part(struct writer *w, const cvy_part *part)
         cvy_text_add(md, " %d of its %d figures and tables have no results yet.", v.lacking, part->nitem);
     if (v.quick > 0)
         cvy_text_add(md, " A quick look has left out cases of %d of its %d figures and tables.", v.quick, part->nitem);
+    say_coverage(md, &v.covers);
     cvy_text_add(md, "\n");
     if (part->text)
         cvy_text_add(md, "\n%s\n", part->text);

@@ -83,7 +83,7 @@ cvy_status cvy_study_write_latex(cvy_study_page *p);
 /* All of the page between its begin and its end. */
 cvy_status cvy_study_sections(cvy_study_page *p);
 /* ---- report_study_figures.c ---- */
-enum { CVY_STUDY_LINES = 8 };
+enum { CVY_STUDY_LINES = 8, CVY_STUDY_PANEL = 160 };
 typedef struct cvy_study_line {
     const char *name; /* in the legend */
     int is_predicted;
@@ -95,6 +95,26 @@ cvy_status cvy_study_panels(cvy_study_page *p, const cvy_figure *f, const char *
 cvy_status cvy_study_lines(cvy_study_page *p, const cvy_figure *f, const char *panel, cvy_study_line *out, int *n_out);
 /* Writes the figures into the page and into files. */
 cvy_status cvy_study_figures(cvy_study_page *p);
+/* The name of the chart that would show a case. */
+void cvy_study_panel_of_case(const cvy_study_page *p, const cvy_case *c, const cvy_figure *f, char *text, size_t room);
+
+/* ---- report_study_coverage.c ---- */
+typedef struct cvy_study_extent { /* what a figure or a table is of */
+    const char *experiment;
+    const cvy_figure *figure; /* NULL: a table */
+    const char *panel;        /* of the figure: a part of the names of its charts; NULL: all */
+    const char *only;         /* of the table: "AXIS=VALUE"; NULL: all */
+} cvy_study_extent;
+typedef struct cvy_study_coverage {
+    int points, shown; /* shown: measured or predicted for one framework at least */
+    int few_cores;     /* those of the others that need more cores than the machine has */
+    double cores;
+    const char *without[CVY_STUDY_LINES]; /* frameworks that have no result at all */
+    int nwithout;
+} cvy_study_coverage;
+/* Counts the points, without those on GPUs. */
+cvy_status cvy_study_cover(const cvy_study_page *p, const cvy_study_extent *e, cvy_study_coverage *out);
+
 /* ---- report_study_origin.c ---- */
 /* Whether the page shows rows of the experiment that were made with --quick. */
 int cvy_study_has_quick(const cvy_study_page *p, const char *experiment);

@@ -17,17 +17,29 @@
 enum { LABEL = 256, IDEAL = 33 };
 
 /* "vgg-a, forward, ranks 2": the values of the panels' axes; a number needs the name of its axis. */
-static void name_panel(const cvy_study_page *p, const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
+static void name_values(const cvy_study_page *p, const cvy_study_row *row, const cvy_case *c, const cvy_figure *f,
+                        char *text, size_t room)
 {
     size_t n = 0;
     *text = '\0';
     for (int i = 0; i < f->npanels && n < room; i++) {
-        const char *value = cvy_study_name(p, f->panels[i], cvy_study_value(row, f->panels[i]));
+        const char *of = row ? cvy_study_value(row, f->panels[i]) : cvy_case_value(c, f->panels[i]);
+        const char *value = cvy_study_name(p, f->panels[i], of ? of : "");
         double number = 0;
         const int is_number = cvy_text_real(value, &number) == CVY_OK;
         n += (size_t)snprintf(text + n, room - n, "%s%s%s%s", i ? ", " : "", is_number ? f->panels[i] : "",
                               is_number ? " " : "", value);
     }
+}
+
+static void name_panel(const cvy_study_page *p, const cvy_study_row *row, const cvy_figure *f, char *text, size_t room)
+{
+    name_values(p, row, NULL, f, text, room);
+}
+
+void cvy_study_panel_of_case(const cvy_study_page *p, const cvy_case *c, const cvy_figure *f, char *text, size_t room)
+{
+    name_values(p, NULL, c, f, text, room);
 }
 
 /* Whether the lines are the members of the curves, all but that of x. */

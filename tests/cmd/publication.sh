@@ -106,6 +106,19 @@ timeout 100 "$CONVOY" study files/new.yaml --out all --report >log 2>err || fail
 has 'Not measured here yet: `convoy study later` makes "Efficiency".'
 has '| `later` | not run |'
 
+# Points without results are counted; a framework that has none at all is named.
+mkdir part
+timeout 100 "$CONVOY" study files/scaling.yaml --out part/scaling --frameworks-folder adapters --only ranks=512 >log 2>err || fail "--only ranks: $(cat log err)"
+study --out part --report || fail "--report of a part: $(cat log err)"
+page=part/009-paper.md
+has '| [Weak scaling](#weak-scaling) | 2 | in part |'
+has '**Here:** in part. 2 of its 6 points have results. ' # of ranks 1, 2 and 512; whether 2 are left out or need cores depends on the machine
+has 'were left out.'
+timeout 100 "$CONVOY" study files/scaling.yaml --out own/scaling --frameworks-folder adapters --only framework=convoy >log 2>err || fail "--only framework: $(cat log err)"
+study --out own --report || fail "--report without a framework: $(cat log err)"
+page=own/009-paper.md
+has '**Here:** in part. 1 of its 2 figures and tables have no results yet. It has no results of other.'
+
 # A case that takes long is measured once; one that fails leaves a gap with its reason.
 sed 's/, "10"]/, "10", "1.2"]/' adapters/convoy.yaml >new && mv new adapters/convoy.yaml
 sed 's/repeats: 2/repeats: 2\n    once: 1/; s/ranks: \[1, 2, 512\]/ranks: [1]/' files/scaling.yaml >once.yaml

@@ -42,9 +42,10 @@ static const cvy_option list_writer_options[] = {
 struct list_writer {
     cvy_writer_args args;
     const struct list_writer_opts *o;
-    int names_files;         /* 1: the list names the files of the source */
-    const char *root, *here; /* absolute: of paths that are named ("" without a root), and the working folder */
-    const char *folder;      /* of the pictures of this piece */
+    int names_files;      /* 1: the list names the files of the source */
+    char root[PATH_ROOM]; /* absolute, of the paths that are named; "": there is none */
+    char here[PATH_ROOM]; /* the working folder */
+    const char *folder;   /* of the pictures of this piece */
     int64_t piece, count, bytes;
     cvy_text lines;
     cvy_picture_files files;
@@ -54,18 +55,17 @@ static const char separator_of[] = {' ', '\t', ','};
 
 /* ---- files of the source ---- */
 
-static cvy_status absolute(const struct list_writer *w, const char *path, const char **out)
+/* The path from the root of the file system, without a slash at its end. */
+static cvy_status make_absolute(const struct list_writer *w, const char *path, char out[PATH_ROOM])
 {
-    char *full = NULL;
     while (path[0] == '.' && path[1] == '/')
         path += 2;
-    if (path[0] == '/')
-        CVY_TRY(cvy_pool_strdup(w->args.pool, path, &full));
-    else
-        CVY_TRY(cvy_pool_printf(w->args.pool, &full, "%s/%s", w->here, strcmp(path, ".") == 0 ? "" : path));
-    for (size_t n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
-        full[n - 1] = 0;
-    *out = full;
+    const int is_absolute = path[0] == '/';
+    int n = snprintf(out, PATH_ROOM, "%s%s%s", is_absolute ? "" : w->here, is_absolute ? "" : "/",
+                     strcmp(path, ".") == 0 ? "" : path);
+    CVY_CHECK(n < PATH_ROOM, CVY_E_UNSUPPORTED, "%s: a path of %d bytes", path, n);
+    for (; n > 1 && out[n - 1] == '/'; n--)
+        out[n - 1] = 0;
     return CVY_OK;
 }
 
@@ -83,15 +83,10 @@ static cvy_status named_path(const struct list_writer *w, int64_t number, char p
     cvy_dataset_file(w->args.from, number, name, sizeof name);
     CVY_CHECK(is_picture_file(name), CVY_E_UNSUPPORTED,
               "sample %lld (%s) is no file of its own that a list can name: set files: copy", (long long)number, name);
-    const char *from = name;
-    while (from[0] == '.' && from[1] == '/')
-        from += 2;
-    const size_t n = strlen(w->root);
-    const int bytes =
-        from[0] == '/' ? snprintf(path, PATH_ROOM, "%s", from) : snprintf(path, PATH_ROOM, "%s/%s", w->here, from);
-    CVY_CHECK(bytes < PATH_ROOM, CVY_E_UNSUPPORTED, "%s: a path of %d bytes", name, bytes);
+    CVY_TRY(make_absolute(w, name, path));
     if (!w->o->root)
         return CVY_OK;
+    const size_t n = strlen(w->root);
     CVY_CHECK(strncmp(path, w->root, n) == 0 && path[n] == '/', CVY_E_CONFIG, "%s is not below root: %s", path,
               w->root);
     memmove(path, path + n + 1, strlen(path + n + 1) + 1);
@@ -143,12 +138,8 @@ static cvy_status piece_path(const struct list_writer *w, int64_t piece, const c
 
 static cvy_status find_root(struct list_writer *w)
 {
-    char *here = NULL;
-    CVY_TRY(cvy_pool_alloc(w->args.pool, PATH_ROOM, &here));
-    CVY_CHECK(getcwd(here, PATH_ROOM), CVY_E_IO, "the working folder: %s", strerror(errno));
-    w->here = here;
-    w->root = "";
-    return w->o->root ? absolute(w, w->o->root, &w->root) : CVY_OK;
+    CVY_CHECK(getcwd(w->here, sizeof w->here), CVY_E_IO, "the working folder: %s", strerror(errno));
+    return w->o->root ? make_absolute(w, w->o->root, w->root) : CVY_OK;
 }
 
 static cvy_status list_writer_open(const cvy_writer_args *args, void **state_out)

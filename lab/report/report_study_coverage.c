@@ -1,0 +1,132 @@
+/*
+ * report_study_coverage.c: how many points of a figure or a table have results, and why others have none.
+ *
+ * A point is a case apart from its framework: a figure that has several frameworks shows it if one of them has been
+ * measured there, failed there, or is a prediction for it. Points on GPUs are not counted: they are parts of their own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "base/text/base_text.h"
+#include "report/report_study.h"
+
+static int is_framework(const cvy_case *c, int axis)
+{
+    return strcmp(c->of->axis[axis].name, "framework") == 0;
+}
+
+static int is_on_host(const cvy_case *c)
+{
+    const char *device = cvy_case_value(c, "device");
+    return !device || strcmp(device, "host") == 0;
+}
+
+static int is_same_point(const cvy_case *a, const cvy_case *b)
+{
+    int same = a->of == b->of;
+    for (int i = 0; same && i < a->of->naxis; i++)
+        same = is_framework(a, i) || strcmp(a->value[i], b->value[i]) == 0;
+    return same;
+}
+
+static int has_result(const cvy_study_page *p, const cvy_study_row *row, const cvy_case *c)
+{
+    const int failed = row->n == 0 && row->failed && strcmp(row->first->experiment, c->of->name) == 0;
+    int same = failed || cvy_study_shows(p, row, c->of->name);
+    for (int i = 0; same && i < c->of->naxis; i++)
+        same = is_framework(c, i) || strcmp(cvy_study_value(row, c->of->axis[i].name), c->value[i]) == 0;
+    return same;
+}
+
+/* The cores of the machine of the page; 0: unknown. */
+static double cores_of(const cvy_study_page *p)
+{
+    for (int i = 0; i < p->results.n; i++)
+        if (strcmp(p->results.line[i].machine, p->machine) == 0)
+            return cvy_tree_real_at(p->results.line[i].environment, "cores");
+    return 0;
+}
+
+/* A simulation needs no cores for its ranks. */
+static int needs_more_cores(const cvy_case *c, double cores)
+{
+    const char *threads = cvy_case_value(c, "threads"), *framework = cvy_case_value(c, "framework");
+    int64_t t = 1;
+    if (framework && strncmp(framework, "simulated", strlen("simulated")) == 0)
+        return 0;
+    if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
+        t = 1;
+    return cores > 0 && !c->of->oversubscribes && (double)(cvy_case_ranks(c) * t) > cores;
+}
+
+/* Whether an item has the case in its figure or table. */
+static int is_wanted(const cvy_study_page *p, const cvy_study_extent *e, const cvy_case *c)
+{
+    char panel[CVY_STUDY_PANEL];
+    if (strcmp(c->of->name, e->experiment) != 0 || !is_on_host(c))
+        return 0;
+    if (e->only) {
+        const size_t n = strcspn(e->only, "=");
+        for (int i = 0; i < c->of->naxis; i++)
+            if (strncmp(c->of->axis[i].name, e->only, n) == 0 && !c->of->axis[i].name[n])
+                return e->only[n] && strcmp(c->value[i], e->only + n + 1) == 0;
+        return 0;
+    }
+    if (!e->figure || !e->panel)
+        return 1;
+    cvy_study_panel_of_case(p, c, e->figure, panel, sizeof panel);
+    return strstr(panel, e->panel) != NULL;
+}
+
+static int is_first(const cvy_study_page *p, const cvy_study_extent *e, const cvy_case *c, int at)
+{
+    for (int i = 0; i < at; i++)
+        if (is_same_point(&c[i], &c[at]) && is_wanted(p, e, &c[i]))
+            return 0;
+    return 1;
+}
+
+static void count_point(const cvy_study_page *p, const cvy_case *c, cvy_study_coverage *out)
+{
+    out->points++;
+    for (int i = 0; i < p->nrow; i++)
+        if (has_result(p, &p->row[i], c)) {
+            out->shown++;
+            return;
+        }
+    out->few_cores += needs_more_cores(c, out->cores);
+}
+
+/* A framework that has no result in the item at all, such as one that is not installed. */
+static int lacks_framework(const cvy_study_page *p, const cvy_study_extent *e, const cvy_case *c, int n,
+                           const char *name)
+{
+    for (int i = 0; i < n; i++) {
+        const char *of = cvy_case_value(&c[i], "framework");
+        if (!of || strcmp(of, name) != 0 || !is_wanted(p, e, &c[i]))
+            continue;
+        for (int k = 0; k < p->nrow; k++)
+            if (strcmp(cvy_study_value(&p->row[k], "framework"), name) == 0 && has_result(p, &p->row[k], &c[i]))
+                return 0;
+    }
+    return 1;
+}
+
+cvy_status cvy_study_cover(const cvy_study_page *p, const cvy_study_extent *e, cvy_study_coverage *out)
+{
+    cvy_case *c = NULL;
+    int n = 0;
+    *out = (cvy_study_coverage){.cores = cores_of(p)};
+    CVY_TRY(cvy_study_cases(&p->spec, &c, &n));
+    for (int i = 0; i < n; i++) {
+        const char *name = cvy_case_value(&c[i], "framework");
+        if (!is_wanted(p, e, &c[i]))
+            continue;
+        if (is_first(p, e, c, i))
+            count_point(p, &c[i], out);
+        if (name && lacks_framework(p, e, c, n, name))
+            cvy_study_know(out->without, &out->nwithout, CVY_COUNT(out->without), cvy_study_name(p, "framework", name));
+    }
+    return CVY_OK;
+}
