@@ -397,7 +397,10 @@ static void add_table(struct writer *w, const cvy_study_page *p, const cvy_part_
         if (s.n > 1)
             cvy_text_add(md, " %s to %s |\n", cvy_number_text(s.low, 3).at, cvy_number_text(s.high, 3).at);
         else
-            cvy_text_add(md, " %s |\n", row->first->is_predicted ? "predicted" : "measured once");
+            cvy_text_add(md, " %s |\n",
+                         s.n == 0 && e->target      ? "the target was not reached"
+                         : row->first->is_predicted ? "predicted"
+                                                    : "measured once");
     }
 }
 

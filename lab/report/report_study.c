@@ -188,19 +188,21 @@ static int is_too_large(const char *error)
     return found;
 }
 
-/* Why a framework has no result where another one has: the cores of the machine, if they are the reason. */
-static void add_blank(cvy_text *html, const cvy_study_row *other)
+/* Why a framework has no result where another one has: the cores of the machine, if they are the reason. A simulation
+ * needs none for its ranks. */
+static void add_blank(cvy_text *html, const char *framework, const cvy_study_row *other)
 {
+    const int is_simulated = strncmp(framework, "simulated", strlen("simulated")) == 0;
     const double ranks = other ? cvy_study_number(other, "ranks") : 1,
                  threads = other ? cvy_study_number(other, "threads") : 1,
                  cores = other ? cvy_tree_real_at(other->first->environment, "cores") : NAN;
-    if (other && !other->of->oversubscribes && ranks * threads > cores)
+    if (other && !is_simulated && !other->of->oversubscribes && ranks * threads > cores)
         cvy_text_add(html, "<td class=\"soft\">needs %g cores</td>", ranks * threads);
     else
         cvy_text_add(html, "<td class=\"soft\">not run</td>");
 }
 
-static void add_cell(cvy_text *html, const cvy_study_row *row, const cvy_study_row *other)
+static void add_cell(cvy_text *html, const char *framework, const cvy_study_row *row, const cvy_study_row *other)
 {
     const cvy_spread s = row ? cvy_study_spread(row, row->of->show) : (cvy_spread){.n = 0};
     if (s.n > 0)
@@ -209,8 +211,10 @@ static void add_cell(cvy_text *html, const cvy_study_row *row, const cvy_study_r
     else if (row && row->failed) {
         cvy_html_add(html, "<td title=\"%s", row->failed);
         cvy_text_add(html, "\">%s</td>", is_too_large(row->failed) ? "does not fit" : "failed");
-    } else
-        add_blank(html, other);
+    } else if (row && row->n > 0 && row->of->target)
+        cvy_text_add(html, "<td class=\"soft\">not reached</td>");
+    else
+        add_blank(html, framework, other);
 }
 
 /* convoy to the fastest of the others that were measured, by medians. */
@@ -290,7 +294,7 @@ static void write_rows(cvy_study_page *p, const struct table *t)
         for (int k = 0; k < t->nname; k++)
             other = cell[k] ? cell[k] : other;
         for (int k = 0; k < t->nname; k++)
-            add_cell(html, cell[k], other);
+            add_cell(html, t->name[k], cell[k], other);
         if (t->npeer > 0)
             add_ratio(html, cell, t->name, t->nname);
         cvy_text_add(html, "</tr>\n");

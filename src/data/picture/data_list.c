@@ -1,7 +1,7 @@
 /*
  * data_list.c: reads a text file that lists pictures and their classes, as Caffe and CNTK use them: `path label`,
- * `path,label`, or with a tab between. It may also list paths only. A folder stands for the list.txt in it, which is what
- * data_list_write.c writes.
+ * `path,label`, or with a tab between. It may also list paths only. A folder stands for the list.txt in it, which is
+ * what data_list_write.c writes.
  *
  * Paths are relative to a root, by default the list's own folder; a path that leads out of the root is refused. Opening
  * reads only the list: a missing file is found, and reported with its line, when it is read. Labels are numbers, or
@@ -336,7 +336,8 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
 static cvy_status list_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     struct list *l = NULL;
-    CVY_CHECK(args->path, CVY_E_CONFIG, "format list needs a path: the text file with the list, or a folder with list.txt");
+    CVY_CHECK(args->path, CVY_E_CONFIG,
+              "format list needs a path: the text file with the list, or a folder with list.txt");
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *l, &l));
     l->index.file.fd = -1;
     l->classes.pool = info->pool;
