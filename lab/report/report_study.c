@@ -188,15 +188,18 @@ static int is_too_large(const char *error)
     return found;
 }
 
-/* Why a framework has no result where another one has: the cores of the machine, if they are the reason. A simulation
- * needs none for its ranks. */
+int cvy_study_is_simulated(const char *framework)
+{
+    return strncmp(framework, "simulated", strlen("simulated")) == 0;
+}
+
+/* Why a framework has no result where another one has: the cores of the machine, if they are the reason. */
 static void add_blank(cvy_text *html, const char *framework, const cvy_study_row *other)
 {
-    const int is_simulated = strncmp(framework, "simulated", strlen("simulated")) == 0;
     const double ranks = other ? cvy_study_number(other, "ranks") : 1,
                  threads = other ? cvy_study_number(other, "threads") : 1,
                  cores = other ? cvy_tree_real_at(other->first->environment, "cores") : NAN;
-    if (other && !is_simulated && !other->of->oversubscribes && ranks * threads > cores)
+    if (other && !cvy_study_is_simulated(framework) && !other->of->oversubscribes && ranks * threads > cores)
         cvy_text_add(html, "<td class=\"soft\">needs %g cores</td>", ranks * threads);
     else
         cvy_text_add(html, "<td class=\"soft\">not run</td>");

@@ -82,6 +82,8 @@ cvy_status cvy_study_write_latex(cvy_study_page *p);
 /* ---- report_study.c ---- */
 /* All of the page between its begin and its end. */
 cvy_status cvy_study_sections(cvy_study_page *p);
+/* Whether the ranks of a framework are those of a simulation, which need no cores. */
+int cvy_study_is_simulated(const char *framework);
 /* ---- report_study_figures.c ---- */
 enum { CVY_STUDY_LINES = 8, CVY_STUDY_PANEL = 160 };
 typedef struct cvy_study_line {

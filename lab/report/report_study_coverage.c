@@ -48,12 +48,11 @@ static double cores_of(const cvy_study_page *p)
     return 0;
 }
 
-/* A simulation needs no cores for its ranks. */
 static int needs_more_cores(const cvy_case *c, double cores)
 {
     const char *threads = cvy_case_value(c, "threads"), *framework = cvy_case_value(c, "framework");
     int64_t t = 1;
-    if (framework && strncmp(framework, "simulated", strlen("simulated")) == 0)
+    if (framework && cvy_study_is_simulated(framework))
         return 0;
     if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
         t = 1;
