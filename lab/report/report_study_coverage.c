@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/text/base_text.h"
 #include "report/report_study.h"
 
 static int is_framework(const cvy_case *c, int axis)
@@ -50,13 +49,10 @@ static double cores_of(const cvy_study_page *p)
 
 static int needs_more_cores(const cvy_case *c, double cores)
 {
-    const char *threads = cvy_case_value(c, "threads"), *framework = cvy_case_value(c, "framework");
-    int64_t t = 1;
-    if (framework && cvy_study_is_simulated(framework))
-        return 0;
-    if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
-        t = 1;
-    return cores > 0 && !c->of->oversubscribes && (double)(cvy_case_ranks(c) * t) > cores;
+    const char *framework = cvy_case_value(c, "framework");
+    const int is_simulated = framework && cvy_study_is_simulated(framework);
+    return cores > 0 && !is_simulated && !c->of->oversubscribes &&
+           (double)(cvy_case_ranks(c) * cvy_case_threads(c)) > cores;
 }
 
 /* Whether an item has the case in its figure or table. */

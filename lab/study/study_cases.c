@@ -92,3 +92,10 @@ int64_t cvy_case_ranks(const cvy_case *c)
     int64_t n = 1;
     return ranks && cvy_text_int(ranks, &n) == CVY_OK && n > 0 ? n : 1;
 }
+
+int64_t cvy_case_threads(const cvy_case *c)
+{
+    const char *threads = cvy_case_value(c, "threads");
+    int64_t n = 1;
+    return threads && cvy_text_int(threads, &n) == CVY_OK ? n : 1;
+}

@@ -140,6 +140,8 @@ cvy_status cvy_study_cases(const cvy_study_spec *spec, cvy_case **out, int *coun
 const char *cvy_case_value(const cvy_case *c, const char *axis);
 /* The value of the axis `ranks`; 1 if it has none. */
 int64_t cvy_case_ranks(const cvy_case *c);
+/* The value of the axis `threads`; 1 if it has none, and for `all`: then the ranks share the cores. */
+int64_t cvy_case_threads(const cvy_case *c);
 
 /* ---- study_command.c ---- */
 /* Reads NAME.yaml of the folder; of NAME:VARIANT too. */

@@ -419,15 +419,11 @@ static cvy_status make(cvy_measurer *m, const cvy_framework *f, const cvy_case *
 /* Whether the ranks and threads of a case have a core each, and are not too many for the framework. */
 static int fits(const cvy_measurer *m, const cvy_framework *f, const cvy_case *c)
 {
-    const char *threads = cvy_case_value(c, "threads");
-    int64_t t = 1;
     if (f->most_ranks > 0 && cvy_case_ranks(c) > f->most_ranks)
         return 0;
     if (c->of->oversubscribes || !f->needs_cores)
         return 1;
-    if (threads && cvy_text_int(threads, &t) != CVY_OK) /* all: the ranks share the cores */
-        t = 1;
-    return cvy_framework_ranks_here(f, c) * t <= m->cores;
+    return cvy_framework_ranks_here(f, c) * cvy_case_threads(c) <= m->cores;
 }
 
 /* Whether a case is measured this time. A prediction that is the same each time is made once, and so is a measurement
