@@ -80,14 +80,28 @@ static int is_silent(const cvy_heartbeat *s, double now, double fresh_s)
     return s->rank >= 0 && now - s->time > fresh_s;
 }
 
-/* The only rank whose number of collectives is not the same as that of all others; -1: there is none. */
-static int odd_one(const cvy_heartbeat *heartbeat, int nranks)
+/* Orders ranks by what they have done: 0 if both have begun as many collectives. */
+static int order_of_collectives(const cvy_heartbeat *a, const cvy_heartbeat *b)
+{
+    return (a->ncollectives > b->ncollectives) - (a->ncollectives < b->ncollectives);
+}
+
+/* 0 if both are at the same place of the same step. */
+static int order_of_places(const cvy_heartbeat *a, const cvy_heartbeat *b)
+{
+    return a->step != b->step ? 1 : strcmp(a->what, b->what);
+}
+
+/* The only rank that differs from all others, which do not differ among themselves; -1: there is none. Of two ranks
+ * neither is the odd one. */
+static int odd_one(const cvy_heartbeat *heartbeat, int nranks,
+                   int (*order)(const cvy_heartbeat *a, const cvy_heartbeat *b))
 {
     for (int r = 0; r < nranks && nranks > 2; r++) {
-        const int64_t others = heartbeat[r == 0].ncollectives;
-        int same = heartbeat[r].ncollectives != others;
+        const cvy_heartbeat *other = &heartbeat[r == 0];
+        int same = order(&heartbeat[r], other) != 0;
         for (int k = 0; k < nranks && same; k++)
-            same = k == r || heartbeat[k].ncollectives == others;
+            same = k == r || order(&heartbeat[k], other) == 0;
         if (same)
             return r;
     }
@@ -115,7 +129,8 @@ int cvy_heartbeat_suspect(const cvy_heartbeat *heartbeat, int nranks, double fre
         last = heartbeat[r].ncollectives < heartbeat[last].ncollectives ? r : last;
         first = heartbeat[r].ncollectives > heartbeat[first].ncollectives ? r : first;
     }
-    const int odd = odd_one(heartbeat, nranks);
+    const int odd = odd_one(heartbeat, nranks, order_of_collectives),
+              stray = odd_one(heartbeat, nranks, order_of_places);
     if (odd >= 0 && odd == first)
         return snprintf(
             text, room,
@@ -128,6 +143,13 @@ int cvy_heartbeat_suspect(const cvy_heartbeat *heartbeat, int nranks, double fre
             "rank %d on %s is slow or stopped: at step %lld in %s, it has begun %lld collectives fewer than rank %d",
             last, heartbeat[last].host, (long long)heartbeat[last].step, heartbeat[last].what,
             (long long)(heartbeat[first].ncollectives - heartbeat[last].ncollectives), first);
+    if (stray >= 0) /* a barrier of a node's ranks, for one, is not among the collectives that are counted */
+        return snprintf(
+            text, room,
+            "rank %d on %s is not where all others are: it is at step %lld in %s, and they are at step %lld "
+            "in %s",
+            stray, heartbeat[stray].host, (long long)heartbeat[stray].step, heartbeat[stray].what,
+            (long long)heartbeat[stray == 0].step, heartbeat[stray == 0].what);
     return 0;
 }
 

@@ -146,7 +146,9 @@ static void check_layers(const char *word)
 int main(void)
 {
     check_layers(NULL);
+#ifdef __x86_64__ /* elsewhere Winograd has vectors of one kind */
     check_layers("AVX2");
     check_layers("SSE41");
+#endif
     return test_end();
 }

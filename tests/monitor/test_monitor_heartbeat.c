@@ -89,6 +89,9 @@ static void slowest_rank_is_named(void)
             "than rank 1");
     suspect(heartbeat_of(2, 1000, CVY_HEARTBEAT_STALLED, 51, "a training step, in an allreduce"),
             "rank 2 on node2 is 1 collectives ahead of all others");
+    suspect(heartbeat_of(1, 1000, CVY_HEARTBEAT_STALLED, 50, "a training step, barrier of the node's ranks"),
+            "rank 1 on node1 is not where all others are: it is at step 41 in a training step, barrier of the node's "
+            "ranks, and they are at step 41 in a training step");
 }
 
 static void who_went_first(void)
