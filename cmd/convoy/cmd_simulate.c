@@ -189,6 +189,9 @@ static const cmd_option options[] = {
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--node-ranks", "R", CMD_NUMBER, CMD_FIELD(node_ranks),
      "ranks of each node, which share its batch and add their gradients in its memory; 1 if not given"},
+    {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads),
+     "threads of each rank, one on a core, while the other cores idle; if not given, ranks share all cores of the "
+     "node"},
     {"--serial", "S%|measured", CMD_TEXT, CMD_FIELD(serial),
      "share of a step that one thread of a rank does while the others wait; 0 if not given, so that threads scale. "
      "measured: from the times with one thread and with all threads here"},

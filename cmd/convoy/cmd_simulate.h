@@ -24,7 +24,7 @@ typedef struct cmd_simulate_options {
     cmd_sets sets;
     const char *platform, *ranks, *noise, *add, *overlap, *latency_factor, *bandwidth_factor, *rate, *serial,
         *memory_bound, *pages;
-    int64_t global_batch, node_ranks, representatives;
+    int64_t global_batch, node_ranks, threads, representatives;
     int blocking, json, verbose;
 } cmd_simulate_options;
 
@@ -73,6 +73,8 @@ int cmd_simulate_grid(cmd_simulation *s);
 int cmd_simulate_predict(cmd_simulation *s, cvy_context *context);
 /* Kernels of a rank take so many times as long as those of a node that is one rank, with the same samples. */
 double cmd_simulate_rank_time(const cmd_simulation *s);
+/* The threads of a rank. */
+int64_t cmd_simulate_threads(const cmd_simulation *s);
 /* The parameter servers among so many ranks. */
 int64_t cmd_simulate_servers(const cmd_simulation *s, int64_t ranks);
 

@@ -304,7 +304,7 @@ int cmd_simulate_begin(const cmd_simulation *s)
     setenv("CONVOY_SIMULATED_ADD", number, 1);
     snprintf(number, sizeof number, "%.9g", s->platform.memory_bytes_per_s);
     setenv("CONVOY_SIMULATED_MEMORY", number, 1);
-    snprintf(number, sizeof number, "%lld", (long long)(s->platform.cores / s->node_ranks));
+    snprintf(number, sizeof number, "%lld", (long long)cmd_simulate_threads(s));
     setenv("CONVOY_SIMULATED_CORES", number, 1);
     snprintf(number, sizeof number, "%lld", (long long)s->node_ranks);
     setenv("CONVOY_SIMULATED_RANKS", number, 1);

@@ -80,9 +80,10 @@ struct node_step {
 static int predict_node(cmd_simulation *s, cvy_context *context, int64_t batch, int alone, struct node_step *out)
 {
     static const char *const words[] = {
+        "plan.clock_scale=1e-9", /* the step is foreseen from times: nobody waits for them */
         "update=sync", /* the kernels of a node do not depend on the update mode, and some modes need several ranks */
         "parallel={}", "train.accumulate=1"};
-    const int nwords = alone ? CMD_COUNT(words) : s->servers > 0 ? 1 : 0;
+    const int nwords = alone ? CMD_COUNT(words) : s->servers > 0 ? 2 : 1;
     cmd_sets sets = s->options->sets;
     const int is_file = cmd_is_file(s->network);
     for (int i = 0; i < nwords && sets.count < CMD_SETS_MAX; i++)
@@ -279,6 +280,10 @@ static int check_node_ranks(const cmd_simulation *s)
             "--representatives %lld with a grid of %lld pipeline, tensor and spatial parts: expected at least %lld, "
             "and a number of parts that is a power of two: nodes stand for others that have the same part",
             (long long)s->options->representatives, (long long)s->parts, (long long)(2 * s->parts));
+    else if (s->options->threads > 0 && s->options->threads * r > s->platform.cores)
+        cmd_error("%lld ranks of a node with --threads %lld, but a node has %lld cores: expected at most %lld threads",
+                  (long long)r, (long long)s->options->threads, (long long)s->platform.cores,
+                  (long long)(s->platform.cores / r));
     else if (r > most)
         cmd_error("--node-ranks %lld, but a node has %lld cores: expected at most %lld, so that a rank has two",
                   (long long)r, (long long)s->platform.cores, (long long)most);
@@ -307,20 +312,26 @@ static int predict_rank(cmd_simulation *s, cvy_context *context, int64_t batch)
 
 /* ---- ranks and threads of a node ---- */
 
-/* The time of a rank on 1/R of the cores, relative to that of the whole node with the same work, if one thread does the
- * share `serial` of the work while the others wait (Amdahl 1967). */
-static double thread_time(const cmd_simulation *s, double ranks)
+int64_t cmd_simulate_threads(const cmd_simulation *s)
 {
-    const double cores = (double)s->platform.cores;
-    return (s->serial + (1 - s->serial) * ranks / cores) / (s->serial + (1 - s->serial) / cores);
+    return s->options->threads > 0 ? s->options->threads : s->platform.cores / s->node_ranks;
 }
 
-/* How much longer kernels take if their threads are on several NUMA domains. Kernels wait for memory in the share
- * `memory_bound` of their time. Pages are where the thread is that writes them first: spread over the domains of the
- * rank, if all threads do so, or in one domain. The slower one counts of the memory and the links between domains. */
-static double socket_time(const cmd_simulation *s, double ranks)
+/* The time of a rank with so many threads, relative to that of one with a thread on each core of the node and the same
+ * work, if one thread does the share `serial` of the work while the others wait (Amdahl 1967). */
+static double thread_time(const cmd_simulation *s, double threads)
 {
-    const double sockets = (double)s->platform.sockets, of_rank = fmax(sockets / ranks, 1);
+    return (s->serial + (1 - s->serial) / threads) / (s->serial + (1 - s->serial) / (double)s->platform.cores);
+}
+
+/* How much longer kernels take if their threads are on several NUMA domains, which they fill one after the other.
+ * Kernels wait for memory in the share `memory_bound` of their time. Pages are where the thread is that writes them
+ * first: spread over the domains of the rank, if all threads do so, or in one domain. The slower one counts of the
+ * memory and the links between domains. */
+static double socket_time(const cmd_simulation *s, double threads)
+{
+    const double sockets = (double)s->platform.sockets,
+                 of_rank = fmax(sockets * threads / (double)s->platform.cores, 1);
     const double memory = s->platform.memory_bytes_per_s / sockets; /* of a domain */
     const double link = s->platform.socket_bytes_per_s > 0 ? s->platform.socket_bytes_per_s : memory;
     const double other = (of_rank - 1) / of_rank; /* the share of the bytes that come from another domain */
@@ -328,11 +339,12 @@ static double socket_time(const cmd_simulation *s, double ranks)
     return 1 + s->memory_bound * (of_rank > 1 ? slow - 1 : 0);
 }
 
-/* Kernels of a rank take so many times as long as those of a node that is one rank, with the same samples. */
+/* Without --threads ranks share all cores, also if their number does not divide that of the cores. */
 double cmd_simulate_rank_time(const cmd_simulation *s)
 {
-    const double ranks = (double)s->node_ranks;
-    return thread_time(s, ranks) * socket_time(s, ranks) / socket_time(s, 1);
+    const double cores = (double)s->platform.cores,
+                 threads = s->options->threads > 0 ? (double)s->options->threads : cores / (double)s->node_ranks;
+    return thread_time(s, threads) * socket_time(s, threads) / socket_time(s, cores);
 }
 
 /* --serial measured: the share of the work that one thread does, from the times with one thread and with all. */

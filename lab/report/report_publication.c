@@ -155,6 +155,7 @@ struct verdict {
     enum state state;
     int lacking, quick;        /* items that have no results; that have those of a quick look */
     cvy_study_coverage covers; /* of the other items together */
+    int stands_in;             /* whether predictions stand for what needs more cores than there are */
 };
 
 static void add_coverage(cvy_study_coverage *sum, const cvy_study_coverage *c)
@@ -184,6 +185,7 @@ static cvy_status judge_item(struct writer *w, const cvy_part_item *item, struct
     v->quick += cvy_study_has_quick(p, extent.experiment);
     CVY_TRY(cvy_study_cover(p, &extent, &covers));
     add_coverage(&v->covers, &covers);
+    v->stands_in |= item->stands_in && covers.shown == covers.points;
     return CVY_OK;
 }
 
@@ -194,7 +196,8 @@ static cvy_status judge(struct writer *w, const cvy_part *part, struct verdict *
         CVY_TRY(judge_item(w, &part->item[i], out));
     const cvy_study_coverage *c = &out->covers;
     const int is_told = part->nitem == 0 && part->text && part->plots == 0;
-    const int is_short = out->lacking > 0 || out->quick > 0 || c->shown < c->points || c->nwithout > 0;
+    const int shown = c->shown + (out->stands_in ? c->few_cores : 0);
+    const int is_short = out->lacking > 0 || out->quick > 0 || shown < c->points || c->nwithout > 0;
     if (out->lacking < part->nitem || is_told)
         out->state = is_short || part->lacks || part->needs ? IN_PART : IN_FULL;
     return CVY_OK;
@@ -468,13 +471,15 @@ static cvy_status add_item(struct writer *w, const cvy_part_item *item)
 }
 
 /* Which points are missing, and why. */
-static void say_coverage(cvy_text *md, const cvy_study_coverage *c)
+static void say_coverage(cvy_text *md, const struct verdict *v)
 {
+    const cvy_study_coverage *c = &v->covers;
     const int left_out = c->points - c->shown - c->few_cores;
     if (c->shown < c->points)
         cvy_text_add(md, " %d of its %d points have results.", c->shown, c->points);
     if (c->few_cores > 0)
-        cvy_text_add(md, " %d need more than the %g cores of this machine.", c->few_cores, c->cores);
+        cvy_text_add(md, " %d need more than the %g cores of this machine%s.", c->few_cores, c->cores,
+                     v->stands_in ? ", and predictions stand for them" : "");
     if (left_out > 0)
         cvy_text_add(md, " %d were left out.", left_out);
     for (int i = 0; i < c->nwithout; i++) {
@@ -500,7 +505,7 @@ static cvy_status add_part(struct writer *w, const cvy_part *part)
         cvy_text_add(md, " %d of its %d figures and tables have no results yet.", v.lacking, part->nitem);
     if (v.quick > 0)
         cvy_text_add(md, " A quick look has left out cases of %d of its %d figures and tables.", v.quick, part->nitem);
-    say_coverage(md, &v.covers);
+    say_coverage(md, &v);
     cvy_text_add(md, "\n");
     if (part->text)
         cvy_text_add(md, "\n%s\n", part->text);

@@ -16,6 +16,7 @@ static const char expected_item[] = "a map with study and either figure or exper
 
 typedef struct item_fields {
     const char *study, *figure, *panel, *experiment, *only;
+    int stands_in;
 } item_fields;
 
 #define ROW(field) offsetof(item_fields, field)
@@ -25,6 +26,8 @@ static const cvy_option item_rows[] = {
     {"panel", CVY_TYPE_STRING, ROW(panel), "", "", "", "only charts whose names have this text"},
     {"experiment", CVY_TYPE_STRING, ROW(experiment), "", "", "", "the experiment whose results make a table"},
     {"only", CVY_TYPE_STRING, ROW(only), "", "", "", "of a table: AXIS=VALUE, the cases that it has"},
+    {"stands_in", CVY_TYPE_BOOL, ROW(stands_in), "false", "", "",
+     "whether its predictions stand for points of the part that need more cores than there are"},
     {0},
 };
 #undef ROW
@@ -93,7 +96,7 @@ static cvy_status read_items(cvy_pool *pool, cvy_publication *p, const cvy_tree 
         CVY_CHECK(f.study && !f.figure != !f.experiment, CVY_E_CONFIG, "%s: expected %s", cvy_tree_where(map),
                   expected_item);
         CVY_TRY(know_study(p, f.study, map));
-        out->item[out->nitem++] = (cvy_part_item){f.study, f.figure, f.panel, f.experiment, f.only};
+        out->item[out->nitem++] = (cvy_part_item){f.study, f.figure, f.panel, f.experiment, f.only, f.stands_in};
     }
     return CVY_OK;
 }

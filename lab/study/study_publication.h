@@ -17,6 +17,7 @@ typedef struct cvy_part_item {
     const char *panel;      /* only the charts whose name has this text; NULL: all of them */
     const char *experiment; /* the experiment whose results make a table, or NULL */
     const char *only;       /* of a table: "axis=value", the cases that it has; NULL: all */
+    int stands_in;          /* its predictions stand for the points of the part that need more cores than there are */
 } cvy_part_item;
 
 typedef struct cvy_part {

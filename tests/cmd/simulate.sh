@@ -201,6 +201,8 @@ parts_add_up shared2
 share() { "$CONVOY" simulate job.yaml --json --platform fast.yaml --ranks 1 --planning measure "$@"; }
 share --node-ranks 4 >plain 2>err && share --node-ranks 4 --serial 10% >threads 2>err || fail "--serial: $(cat err)"
 near threads forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x * (0.1 + 0.9 * 4 / 16) / (0.1 + 0.9 / 16) / 4 }')" 0.001
+share --threads 4 --serial 10% >some 2>err || fail "--threads: $(cat err)"
+share >plain 2>err && near some forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x * (0.1 + 0.9 / 4) / (0.1 + 0.9 / 16) }')" 0.001
 # Memory on one of two sockets: one rank has half of the bandwidth, two ranks have their own memory. So kernels that wait
 # for memory half of the time take 1.5 times as long in one rank.
 sed 's/^nodes/sockets: 2\nnodes/' fast.yaml >sockets.yaml
@@ -254,6 +256,7 @@ refused "none.yaml" --platform none.yaml
 refused "must be a multiple of their product, 2" --platform slow.yaml --ranks 2,3 --set parallel.pipeline=2
 refused "\-\-noise is '100%'" --noise 100%
 refused "\-\-serial is '120%'" --serial 120%
+refused "has 16 cores: expected at most 8 threads" --platform fast.yaml --ranks 1 --node-ranks 2 --threads 9
 refused "\-\-memory-bound is 'x'" --memory-bound x
 refused 'with staleness 2 cannot be simulated\|set update.staleness to 0' --platform slow.yaml --ranks 2 --set 'update={mode: parameter_server, staleness: 2}'
 refused 'expected more ranks than servers' --platform slow.yaml --ranks 2 --set 'update={mode: parameter_server, servers: 2}'
