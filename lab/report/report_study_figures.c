@@ -133,16 +133,16 @@ static cvy_status gather_curve(cvy_study_page *p, const cvy_figure *f, const cha
     return cvy_study_band_new(p, 0, out);
 }
 
-/* A number says nothing without its axis: "ranks 2". Nor does a value of a key of the job or of an option, unless the
- * study file names it: "comm.progress poll". */
+/* A number says nothing without its axis: "ranks 2". Nor does a value of a key of the job or of an option:
+ * "comm.progress poll". A name that the study file gives to a value says enough. */
 static cvy_status name_line(cvy_study_page *p, const cvy_figure *f, const char *line, const char **out)
 {
-    char *text = NULL;
     const int is_value = f->lines && !has_members(f);
+    char *text = NULL;
     *out = is_value ? cvy_study_name(p, f->lines, line) : line;
-    if (!is_value || (strspn(*out, "0123456789.") == 0 && (!strchr(f->lines, '.') || *out != line)))
+    if (!is_value || *out != line || (strspn(line, "0123456789.") == 0 && !strchr(f->lines, '.')))
         return CVY_OK;
-    CVY_TRY(cvy_pool_printf(p->pool, &text, "%s %s", f->lines, *out));
+    CVY_TRY(cvy_pool_printf(p->pool, &text, "%s %s", f->lines, line));
     *out = text;
     return CVY_OK;
 }
