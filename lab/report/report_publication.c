@@ -13,11 +13,9 @@
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
+#include "report/report_markdown.h"
 #include "report/report_page.h"
-#include "report/report_study.h"
-#include "study/study_publication.h"
-
-enum { X_MAX = 12 }; /* a chart with more points is too long for a table: their ends are shown */
+#include "report/report_publication.h"
 
 enum state { IN_FULL, IN_PART, IS_MISSING };
 static const char *const state_text[] = {"in full", "in part", "missing"};
@@ -31,48 +29,6 @@ struct writer {
     int is_there[CVY_PUBLICATION_STUDIES_MAX];
     cvy_text md;
 };
-
-/* ---- Markdown ---- */
-
-/* Text in which Markdown or HTML would see marks. */
-static void add_plain(cvy_text *md, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '|')
-            cvy_text_add(md, "\\|");
-        else if (*text == '<')
-            cvy_text_add(md, "&lt;");
-        else
-            cvy_text_add(md, "%c", *text == '\n' ? ' ' : *text);
-}
-
-static void add_cell(cvy_text *md, const char *text)
-{
-    cvy_text_add(md, " ");
-    add_plain(md, text);
-    cvy_text_add(md, " |");
-}
-
-static void end_head(cvy_text *md, int columns)
-{
-    cvy_text_add(md, "\n|");
-    for (int i = 0; i < columns; i++)
-        cvy_text_add(md, "---|");
-    cvy_text_add(md, "\n");
-}
-
-/* The name of a section in a link to it, as code hosts make it. */
-static void add_anchor(cvy_text *md, const char *title)
-{
-    for (; *title; title++) {
-        const int is_upper = *title >= 'A' && *title <= 'Z';
-        if (is_upper || (*title >= 'a' && *title <= 'z') || (*title >= '0' && *title <= '9') || *title == '-' ||
-            *title == '_')
-            cvy_text_add(md, "%c", is_upper ? *title - 'A' + 'a' : *title);
-        else if (*title == ' ')
-            cvy_text_add(md, "-");
-    }
-}
 
 /* ---- what there is ---- */
 
@@ -97,14 +53,6 @@ static cvy_status open_studies(struct writer *w)
             CVY_TRY(cvy_study_page_read(&w->study[i]));
     }
     return CVY_OK;
-}
-
-static const cvy_figure *find_figure(const cvy_study_page *p, const char *title)
-{
-    for (int i = 0; i < p->spec.nfigure; i++)
-        if (strcmp(p->spec.figure[i].title, title) == 0)
-            return &p->spec.figure[i];
-    return NULL;
 }
 
 /* Whether the row is in the table of an item. */
@@ -137,7 +85,7 @@ static cvy_status count_item(struct writer *w, const cvy_part_item *item, int *o
             *out += is_in_table(p, &p->row[i], item);
         return CVY_OK;
     }
-    const cvy_figure *f = find_figure(p, item->figure);
+    const cvy_figure *f = cvy_publication_find_figure(p, item->figure);
     CVY_CHECK(f, CVY_E_CONFIG, "%s: the study in %s has no figure '%s'", w->of.file, p->folder, item->figure);
     CVY_TRY(cvy_study_panels(p, f, &panel, &n));
     for (int i = 0; i < n; i++)
@@ -148,7 +96,7 @@ static cvy_status count_item(struct writer *w, const cvy_part_item *item, int *o
 /* The experiment of an item of a study that is there. */
 static const char *experiment_of(const cvy_study_page *p, const cvy_part_item *item)
 {
-    return item->experiment ? item->experiment : find_figure(p, item->figure)->of;
+    return item->experiment ? item->experiment : cvy_publication_find_figure(p, item->figure)->of;
 }
 
 struct verdict {
@@ -179,7 +127,7 @@ static cvy_status judge_item(struct writer *w, const cvy_part_item *item, struct
         return CVY_OK;
     }
     const cvy_study_extent extent = {.experiment = experiment_of(p, item),
-                                     .figure = item->figure ? find_figure(p, item->figure) : NULL,
+                                     .figure = item->figure ? cvy_publication_find_figure(p, item->figure) : NULL,
                                      .panel = item->panel,
                                      .only = item->only};
     v->quick += cvy_study_has_quick(p, extent.experiment);
@@ -203,184 +151,16 @@ static cvy_status judge(struct writer *w, const cvy_part *part, struct verdict *
     return CVY_OK;
 }
 
-/* ---- charts ---- */
-
-static double value_at(const cvy_study_line *line, double x)
-{
-    for (int64_t i = 0; i < line->band.n; i++)
-        if (line->band.x[i] == x)
-            return line->band.median[i];
-    return NAN;
-}
-
-/* All x of the lines, ascending; the number may be more than X_MAX, then only X_MAX are written. */
-static int list_x(const cvy_study_line *line, int nline, double x[X_MAX])
-{
-    int n = 0;
-    for (double above = -INFINITY;;) {
-        double next = INFINITY;
-        for (int i = 0; i < nline; i++)
-            for (int64_t k = 0; k < line[i].band.n; k++)
-                if (line[i].band.x[k] > above)
-                    next = fmin(next, line[i].band.x[k]);
-        if (!isfinite(next))
-            return n;
-        if (n < X_MAX)
-            x[n] = next;
-        n++;
-        above = next;
-    }
-}
-
-static void add_number(cvy_text *md, double value)
-{
-    if (isfinite(value))
-        cvy_text_add(md, " %s |", cvy_number_text(value, 3).at);
-    else
-        cvy_text_add(md, " |");
-}
-
-static void add_line_name(cvy_text *md, const cvy_study_line *line)
-{
-    cvy_text_add(md, "| ");
-    add_plain(md, line->name);
-    cvy_text_add(md, "%s |", line->is_predicted ? " (predicted)" : "");
-}
-
-/* A row for each line, a column for each x. */
-static void add_points(cvy_text *md, const cvy_figure *f, const cvy_study_line *line, int nline, const double *x,
-                       int nx)
-{
-    cvy_text_add(md, "\n| ");
-    add_plain(md, f->y_label);
-    cvy_text_add(md, " at ");
-    add_plain(md, f->x_label);
-    cvy_text_add(md, " |");
-    for (int k = 0; k < nx; k++)
-        cvy_text_add(md, " %.6g |", x[k]);
-    end_head(md, nx + 1);
-    for (int i = 0; i < nline; i++) {
-        if (line[i].band.n == 0)
-            continue;
-        add_line_name(md, &line[i]);
-        for (int k = 0; k < nx; k++)
-            add_number(md, value_at(&line[i], x[k]));
-        cvy_text_add(md, "\n");
-    }
-}
-
-/* Where each line ends. */
-static void add_ends(cvy_text *md, const cvy_figure *f, const cvy_study_line *line, int nline)
-{
-    cvy_text_add(md, "\n| the last point |");
-    add_cell(md, f->x_label);
-    add_cell(md, f->y_label);
-    end_head(md, 3);
-    for (int i = 0; i < nline; i++) {
-        int64_t last = line[i].band.n - 1;
-        while (last >= 0 && !isfinite(line[i].band.median[last]))
-            last--;
-        if (last < 0)
-            continue;
-        add_line_name(md, &line[i]);
-        add_number(md, line[i].band.x[last]);
-        add_number(md, line[i].band.median[last]);
-        cvy_text_add(md, "\n");
-    }
-}
-
-static cvy_status add_chart(struct writer *w, cvy_study_page *p, const cvy_part_item *item, const cvy_figure *f,
-                            const char *panel)
-{
-    cvy_study_line line[CVY_STUDY_LINES];
-    char name[160];
-    double x[X_MAX];
-    int nline = 0;
-    CVY_TRY(cvy_study_lines(p, f, panel, line, &nline));
-    cvy_study_svg_name(f->title, panel, name, sizeof name);
-    cvy_text_add(&w->md, "\n**");
-    add_plain(&w->md, *panel ? panel : f->title);
-    cvy_text_add(&w->md, "**\n\n![");
-    add_plain(&w->md, f->title);
-    cvy_text_add(&w->md, *panel ? ": " : "");
-    add_plain(&w->md, panel);
-    cvy_text_add(&w->md, "](%s/%s)\n", item->study, name);
-    const int nx = list_x(line, nline, x);
-    if (nx <= X_MAX)
-        add_points(&w->md, f, line, nline, x, nx);
-    else
-        add_ends(&w->md, f, line, nline);
-    return CVY_OK;
-}
-
-/* How many times as fast convoy is as the fastest other program, over the points of all charts of a figure. */
-struct ratio {
-    double low, high;
-    int n;
-};
-
-static void count_ratios(const cvy_study_line *line, int nline, struct ratio *r)
-{
-    const cvy_study_line *own = NULL;
-    for (int i = 0; i < nline; i++)
-        if (strcmp(line[i].name, "convoy") == 0)
-            own = &line[i];
-    for (int64_t k = 0; own && k < own->band.n; k++) {
-        double best = NAN;
-        for (int i = 0; i < nline; i++)
-            if (&line[i] != own && !line[i].is_predicted)
-                best = fmax(best, value_at(&line[i], own->band.x[k]));
-        const double ratio = own->band.median[k] / best;
-        if (!isfinite(ratio))
-            continue;
-        r->low = r->n ? fmin(r->low, ratio) : ratio;
-        r->high = r->n ? fmax(r->high, ratio) : ratio;
-        r->n++;
-    }
-}
-
-static cvy_status add_ratio(struct writer *w, cvy_study_page *p, const cvy_part_item *item, const cvy_figure *f,
-                            const char *const *panel, int npanel)
-{
-    struct ratio r = {.n = 0};
-    const int has_speeds = f->as == CVY_FIGURE_VALUE && strcmp(f->y, "images_per_s") == 0 && f->lines &&
-                           strcmp(f->lines, "framework") == 0;
-    for (int i = 0; has_speeds && i < npanel; i++) {
-        cvy_study_line line[CVY_STUDY_LINES];
-        int nline = 0;
-        if (item->panel && !strstr(panel[i], item->panel))
-            continue;
-        CVY_TRY(cvy_study_lines(p, f, panel[i], line, &nline));
-        count_ratios(line, nline, &r);
-    }
-    if (r.n > 0)
-        cvy_text_add(&w->md, "\nconvoy is %s to %s times as fast as the fastest other program (%d points).\n",
-                     cvy_number_text(r.low, 3).at, cvy_number_text(r.high, 3).at, r.n);
-    return CVY_OK;
-}
-
-static cvy_status add_figure(struct writer *w, cvy_study_page *p, const cvy_part_item *item)
-{
-    const cvy_figure *f = find_figure(p, item->figure);
-    const char *const *panel = NULL;
-    int n = 0;
-    CVY_TRY(cvy_study_panels(p, f, &panel, &n));
-    for (int i = 0; i < n; i++)
-        if (!item->panel || strstr(panel[i], item->panel))
-            CVY_TRY(add_chart(w, p, item, f, panel[i]));
-    return add_ratio(w, p, item, f, panel, n);
-}
-
 /* ---- tables ---- */
 
 static void add_axis_names(cvy_text *md, const cvy_experiment *e)
 {
     cvy_text_add(md, "\n|");
     for (int a = 0; a < e->naxis; a++)
-        add_cell(md, e->axis[a].name);
-    add_cell(md, e->show_label);
+        cvy_md_cell(md, e->axis[a].name);
+    cvy_md_cell(md, e->show_label);
     cvy_text_add(md, " range |");
-    end_head(md, e->naxis + 2);
+    cvy_md_end_head(md, e->naxis + 2);
 }
 
 static void add_table(struct writer *w, const cvy_study_page *p, const cvy_part_item *item)
@@ -395,8 +175,8 @@ static void add_table(struct writer *w, const cvy_study_page *p, const cvy_part_
         const cvy_spread s = cvy_study_spread(row, e->show);
         cvy_text_add(md, "|");
         for (int a = 0; a < e->naxis; a++)
-            add_cell(md, cvy_study_name(p, e->axis[a].name, cvy_study_value(row, e->axis[a].name)));
-        add_number(md, s.n > 0 ? s.median : NAN);
+            cvy_md_cell(md, cvy_study_name(p, e->axis[a].name, cvy_study_value(row, e->axis[a].name)));
+        cvy_md_number(md, s.n > 0 ? s.median : NAN);
         if (s.n > 1)
             cvy_text_add(md, " %s to %s |\n", cvy_number_text(s.low, 3).at, cvy_number_text(s.high, 3).at);
         else
@@ -429,19 +209,19 @@ static void add_published(struct writer *w, const cvy_part *part)
         if (!has_word(part->metrics, row->metric))
             continue;
         cvy_text_add(&w->md, n++ ? "; " : "\n**Published:** ");
-        add_plain(&w->md, row->network);
+        cvy_md_text(&w->md, row->network);
         cvy_text_add(&w->md, ", ");
-        add_plain(&w->md, row->metric);
+        cvy_md_text(&w->md, row->metric);
         cvy_text_add(&w->md, *row->setting ? ", " : "");
-        add_plain(&w->md, row->setting);
+        cvy_md_text(&w->md, row->setting);
         cvy_text_add(&w->md, ": ");
-        add_plain(&w->md, row->value_text);
+        cvy_md_text(&w->md, row->value_text);
         cvy_text_add(&w->md, " ");
-        add_plain(&w->md, row->unit);
+        cvy_md_text(&w->md, row->unit);
         cvy_text_add(&w->md, " (");
-        add_plain(&w->md, row->framework);
+        cvy_md_text(&w->md, row->framework);
         cvy_text_add(&w->md, ", ");
-        add_plain(&w->md, row->system);
+        cvy_md_text(&w->md, row->system);
         cvy_text_add(&w->md, ")");
     }
     cvy_text_add(&w->md, n ? ".\n" : "");
@@ -461,7 +241,7 @@ static cvy_status add_item(struct writer *w, const cvy_part_item *item)
     if (item->experiment)
         add_table(w, p, item);
     else
-        CVY_TRY(add_figure(w, p, item));
+        CVY_TRY(cvy_publication_figure(&w->md, p, item));
     CVY_TRY(cvy_study_origin(p, experiment_of(p, item), &origin));
     cvy_text_add(&w->md, "\n*From [`convoy study %s`](%s/report.html)", item->study, item->study);
     cvy_text_add(&w->md, *origin ? ". " : ".");
@@ -484,7 +264,7 @@ static void say_coverage(cvy_text *md, const struct verdict *v)
         cvy_text_add(md, " %d were left out.", left_out);
     for (int i = 0; i < c->nwithout; i++) {
         cvy_text_add(md, "%s", i ? ", " : " It has no results of ");
-        add_plain(md, c->without[i]);
+        cvy_md_text(md, c->without[i]);
     }
     cvy_text_add(md, c->nwithout ? "." : "");
 }
@@ -526,7 +306,7 @@ static cvy_status add_contents(struct writer *w)
         CVY_TRY(judge(w, part, &v));
         plots[v.state] += part->plots;
         cvy_text_add(&w->md, "| [%s](#", part->title);
-        add_anchor(&w->md, part->title);
+        cvy_md_anchor(&w->md, part->title);
         if (part->plots > 0)
             cvy_text_add(&w->md, ") | %d | %s%s%s |\n", part->plots, state_text[v.state],
                          v.state == IS_MISSING && part->needs ? ": it needs " : "",

@@ -87,7 +87,8 @@ int cvy_study_is_simulated(const char *framework);
 /* ---- report_study_figures.c ---- */
 enum { CVY_STUDY_LINES = 8, CVY_STUDY_PANEL = 160 };
 typedef struct cvy_study_line {
-    const char *name; /* in the legend */
+    const char *name;  /* in the legend */
+    const char *value; /* of the axis of the lines, or a member of the curves */
     int is_predicted;
     cvy_study_band band;
 } cvy_study_line;
@@ -116,6 +117,9 @@ typedef struct cvy_study_coverage {
 } cvy_study_coverage;
 /* Counts the points, without those on GPUs. */
 cvy_status cvy_study_cover(const cvy_study_page *p, const cvy_study_extent *e, cvy_study_coverage *out);
+/* Why a chart has no point of this line at x: "failed", "needs 8 cores" or "not run"; "" if the study asks for none. */
+cvy_status cvy_study_gap(const cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, double x,
+                         char *text, size_t room);
 
 /* ---- report_study_origin.c ---- */
 /* Whether the page shows rows of the experiment that were made with --quick. */

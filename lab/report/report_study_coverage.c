@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "report/report_study.h"
@@ -123,5 +124,50 @@ cvy_status cvy_study_cover(const cvy_study_page *p, const cvy_study_extent *e, c
         if (name && lacks_framework(p, e, c, n, name))
             cvy_study_know(out->without, &out->nwithout, CVY_COUNT(out->without), cvy_study_name(p, "framework", name));
     }
+    return CVY_OK;
+}
+
+/* ---- one point that is missing ---- */
+
+static int is_point_of(const cvy_study_page *p, const cvy_figure *f, const cvy_case *c, const char *panel,
+                       const char *line, double x)
+{
+    const char *of_line = f->lines ? cvy_case_value(c, f->lines) : line, *of_x = cvy_case_value(c, f->x);
+    char name[CVY_STUDY_PANEL];
+    double value = 0;
+    cvy_study_panel_of_case(p, c, f, name, sizeof name);
+    return of_line && of_x && strcmp(c->of->name, f->of) == 0 && strcmp(of_line, line) == 0 &&
+           strcmp(name, panel) == 0 && cvy_text_real(of_x, &value) == CVY_OK && value == x;
+}
+
+static int has_failed(const cvy_study_page *p, const cvy_case *c)
+{
+    int failed = 0;
+    for (int i = 0; !failed && i < p->nrow; i++) {
+        const cvy_study_row *row = &p->row[i];
+        failed = row->n == 0 && row->failed && strcmp(row->first->experiment, c->of->name) == 0;
+        for (int k = 0; failed && k < c->of->naxis; k++)
+            failed = strcmp(cvy_study_value(row, c->of->axis[k].name), c->value[k]) == 0;
+    }
+    return failed;
+}
+
+cvy_status cvy_study_gap(const cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, double x,
+                         char *text, size_t room)
+{
+    const double cores = cores_of(p);
+    cvy_case *c = NULL;
+    int n = 0;
+    text[0] = 0;
+    CVY_TRY(cvy_study_cases(&p->spec, &c, &n));
+    for (int i = 0; i < n && !text[0]; i++)
+        if (!is_point_of(p, f, &c[i], panel, line, x))
+            continue;
+        else if (has_failed(p, &c[i]))
+            snprintf(text, room, "failed");
+        else if (needs_more_cores(&c[i], cores))
+            snprintf(text, room, "needs %g cores", (double)(cvy_case_ranks(&c[i]) * cvy_case_threads(&c[i])));
+        else
+            snprintf(text, room, "not run");
     return CVY_OK;
 }

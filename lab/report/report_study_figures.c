@@ -241,7 +241,7 @@ cvy_status cvy_study_lines(cvy_study_page *p, const cvy_figure *f, const char *p
     list_lines(p, f, line, n_out);
     for (int i = 0; i < *n_out; i++) {
         cvy_study_line *to = &out[i];
-        *to = (cvy_study_line){.is_predicted = 0};
+        *to = (cvy_study_line){.value = line[i]};
         CVY_TRY(is_curve ? gather_curve(p, f, panel, line[i], &to->band, &to->is_predicted)
                          : gather_points(p, f, panel, line[i], &to->band, &to->is_predicted));
         CVY_TRY(name_line(p, f, line[i], &to->name));
