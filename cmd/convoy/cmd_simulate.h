@@ -24,7 +24,7 @@ typedef struct cmd_simulate_options {
     cmd_sets sets;
     const char *platform, *ranks, *noise, *add, *overlap, *latency_factor, *bandwidth_factor, *rate, *serial,
         *memory_bound, *pages;
-    int64_t global_batch, node_ranks, threads, representatives;
+    int64_t global_batch, node_ranks, threads, representatives, rate_batch;
     int blocking, json, verbose;
 } cmd_simulate_options;
 

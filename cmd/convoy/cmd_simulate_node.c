@@ -223,9 +223,11 @@ static int has_table(const cmd_simulation *s)
 static int find_scale(cmd_simulation *s, cvy_context *context, struct node_step step, double *rate_out,
                       double *scale_out)
 {
+    const int64_t given = s->options->rate_batch;
     struct node_step alone = step;
-    if (s->parts > 1 || s->micro_batches > 1) {
-        const int code = predict_node(s, context, (int64_t)ceil(step.batch / (double)s->parts), 1, &alone);
+    if (given > 0 || s->parts > 1 || s->micro_batches > 1) {
+        const int64_t batch = given > 0 ? given : (int64_t)ceil(step.batch / (double)s->parts);
+        const int code = predict_node(s, context, batch, 1, &alone);
         if (code)
             return code;
     }

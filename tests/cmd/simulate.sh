@@ -203,6 +203,9 @@ share --node-ranks 4 >plain 2>err && share --node-ranks 4 --serial 10% >threads 
 near threads forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x * (0.1 + 0.9 * 4 / 16) / (0.1 + 0.9 / 16) / 4 }')" 0.001
 share --threads 4 --serial 10% >some 2>err || fail "--threads: $(cat err)"
 share >plain 2>err && near some forward_ms "$(awk -v x="$(value forward_ms plain)" 'BEGIN { print x * (0.1 + 0.9 / 4) / (0.1 + 0.9 / 16) }')" 0.001
+# A node has its rate with 64 samples, so with 4 it is slower, as one thread is here.
+share --batch 4 --rate 1000 >plain 2>err && share --batch 4 --rate 1000 --rate-batch 64 >fewer 2>err || fail "--rate-batch: $(cat err)"
+awk -v a="$(value images_per_s plain)" -v b="$(value images_per_s fewer)" 'BEGIN { exit !(a > 999 && a < 1001 && b < 0.98 * a && b > 0) }' || fail "--rate-batch: $(cat plain fewer)"
 # Memory on one of two sockets: one rank has half of the bandwidth, two ranks have their own memory. So kernels that wait
 # for memory half of the time take 1.5 times as long in one rank.
 sed 's/^nodes/sockets: 2\nnodes/' fast.yaml >sockets.yaml
