@@ -127,7 +127,8 @@ END {
     print "# Predictions beside measurements\n\nWritten by `sh scripts/predictions.sh` from the results of studies and of the scripts that compare. An error below 0 is a"
     print "prediction that is too short. The bar is the error that the guide states; a row outside it says so. Machine and"
     print "commit of a row are those of the page or study from which it is: [simulate.md](simulate.md), [grids.md](grids.md) and"
-    print "[the studies](../studies/README.md).\n"
+    print "[the studies](../studies/README.md). The bars were set after the first of these comparisons, so they describe how"
+    print "far predictions have been off, and are no test of them.\n"
     print "| what | predictions | within the bar | bar, % | median error, % | worst, % |\n|---|---|---|---|---|---|"
     for (k = 1; k <= 4; k++) {
         c = good = worst = 0; delete sorted

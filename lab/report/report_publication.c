@@ -321,6 +321,20 @@ static cvy_status add_contents(struct writer *w)
     return CVY_OK;
 }
 
+/* What the studies say about their figures. */
+static void add_meanings(struct writer *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->of.nstudy; i++) {
+        const char *meaning = w->is_there[i] ? w->study[i].spec.meaning : NULL;
+        if (!meaning || !*meaning)
+            continue;
+        cvy_text_add(&w->md, "%s\n- `%s`: ", n++ ? "" : "\n## How to read the figures\n", w->of.study[i]);
+        cvy_md_text(&w->md, meaning);
+    }
+    cvy_text_add(&w->md, n ? "\n" : "");
+}
+
 /* Where the results are from: each machine with each version of a framework once. */
 static cvy_status add_machines(struct writer *w)
 {
@@ -354,6 +368,7 @@ static cvy_status write_page(struct writer *w)
     CVY_TRY(add_contents(w));
     for (int i = 0; i < w->of.npart; i++)
         CVY_TRY(add_part(w, &w->of.part[i]));
+    add_meanings(w);
     CVY_TRY(add_machines(w));
     return md->status;
 }

@@ -159,7 +159,8 @@ static void know_members(const cvy_study_row *row, const cvy_figure *f, const ch
 static cvy_status add_ideal(cvy_study_page *p, const cvy_figure *f, cvy_chart *chart)
 {
     double first = INFINITY, last = 0, *x = NULL, *y = NULL;
-    if (f->as == CVY_FIGURE_VALUE || chart->nseries == 0)
+    const int grows = strcmp(f->x, "ranks") == 0 || strcmp(f->x, "threads") == 0; /* the machine with x */
+    if (f->as == CVY_FIGURE_VALUE || chart->nseries == 0 || !grows)
         return CVY_OK;
     for (int i = 0; i < chart->nseries; i++)
         for (int64_t k = 0; k < chart->series[i].n; k++) {
@@ -220,9 +221,16 @@ static cvy_status add_marks(cvy_study_page *p, const cvy_figure *f, const char *
 
 /* ---- lines, charts, figures ---- */
 
-/* The lines of the whole figure, so that a line has the same colour in all charts. */
+/* The lines of the whole figure, so that a line has the same colour in all charts, in the order of the study file. */
 static void list_lines(const cvy_study_page *p, const cvy_figure *f, const char **line, int *n)
 {
+    const cvy_experiment *e = cvy_study_experiment(&p->spec, f->of);
+    for (int a = 0; e && f->lines && !has_members(f) && a < e->naxis; a++)
+        for (int v = 0; strcmp(e->axis[a].name, f->lines) == 0 && v < e->axis[a].nvalue; v++)
+            for (int i = 0; i < p->nrow; i++)
+                if (cvy_study_shows(p, &p->row[i], f->of) &&
+                    strcmp(cvy_study_value(&p->row[i], f->lines), e->axis[a].value[v]) == 0)
+                    cvy_study_know(line, n, CVY_STUDY_LINES, e->axis[a].value[v]);
     for (int i = 0; i < p->nrow; i++) {
         if (!cvy_study_shows(p, &p->row[i], f->of))
             continue;
