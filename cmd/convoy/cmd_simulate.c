@@ -216,8 +216,7 @@ static const cmd_option options[] = {
      "images/s that a single node trains alone; the platform's if not given. measured: as many as this machine trains"},
     {"--rate-batch", "N", CMD_NUMBER, CMD_FIELD(rate_batch),
      "samples with which a single node has this rate: with fewer it loses what one thread loses here; those of a node "
-     "if "
-     "not given"},
+     "if not given"},
     {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps), "steps that count; 2 if not given"},
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(step.warmup), "steps before them; 1 if not given"},
     {"--options", "TEXT", CMD_TEXT, CMD_FIELD(step.model_options), "the network's own options, such as 'filters: 64'"},

@@ -344,8 +344,8 @@ static double socket_time(const cmd_simulation *s, double threads)
 /* Without --threads ranks share all cores, also if their number does not divide that of the cores. */
 double cmd_simulate_rank_time(const cmd_simulation *s)
 {
-    const double cores = (double)s->platform.cores,
-                 threads = s->options->threads > 0 ? (double)s->options->threads : cores / (double)s->node_ranks;
+    const double cores = (double)s->platform.cores, given = (double)s->options->threads,
+                 threads = given > 0 ? given : cores / (double)s->node_ranks;
     return thread_time(s, threads) * socket_time(s, threads) / socket_time(s, cores);
 }
 

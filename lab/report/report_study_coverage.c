@@ -30,13 +30,24 @@ static int is_same_point(const cvy_case *a, const cvy_case *b)
     return same;
 }
 
+/* Whether the row has the values of the case, with any_framework apart from the framework. */
+static int has_values(const cvy_study_row *row, const cvy_case *c, int any_framework)
+{
+    int same = 1;
+    for (int i = 0; same && i < c->of->naxis; i++)
+        same = (any_framework && is_framework(c, i)) ||
+               strcmp(cvy_study_value(row, c->of->axis[i].name), c->value[i]) == 0;
+    return same;
+}
+
+static int is_failure(const cvy_study_row *row, const cvy_case *c)
+{
+    return row->n == 0 && row->failed && strcmp(row->first->experiment, c->of->name) == 0;
+}
+
 static int has_result(const cvy_study_page *p, const cvy_study_row *row, const cvy_case *c)
 {
-    const int failed = row->n == 0 && row->failed && strcmp(row->first->experiment, c->of->name) == 0;
-    int same = failed || cvy_study_shows(p, row, c->of->name);
-    for (int i = 0; same && i < c->of->naxis; i++)
-        same = is_framework(c, i) || strcmp(cvy_study_value(row, c->of->axis[i].name), c->value[i]) == 0;
-    return same;
+    return (is_failure(row, c) || cvy_study_shows(p, row, c->of->name)) && has_values(row, c, 1);
 }
 
 /* The cores of the machine of the page; 0: unknown. */
@@ -142,14 +153,10 @@ static int is_point_of(const cvy_study_page *p, const cvy_figure *f, const cvy_c
 
 static int has_failed(const cvy_study_page *p, const cvy_case *c)
 {
-    int failed = 0;
-    for (int i = 0; !failed && i < p->nrow; i++) {
-        const cvy_study_row *row = &p->row[i];
-        failed = row->n == 0 && row->failed && strcmp(row->first->experiment, c->of->name) == 0;
-        for (int k = 0; failed && k < c->of->naxis; k++)
-            failed = strcmp(cvy_study_value(row, c->of->axis[k].name), c->value[k]) == 0;
-    }
-    return failed;
+    for (int i = 0; i < p->nrow; i++)
+        if (is_failure(&p->row[i], c) && has_values(&p->row[i], c, 0))
+            return 1;
+    return 0;
 }
 
 cvy_status cvy_study_gap(const cvy_study_page *p, const cvy_figure *f, const char *panel, const char *line, double x,
