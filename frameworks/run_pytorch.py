@@ -136,6 +136,60 @@ class UNet(nn.Module):
         return self.head(x)
 
 
+class Line(nn.Module):
+    """The layers of a line as src/model/model_inception.c has them; see run_tensorflow.py."""
+
+    def __init__(self, c_in, steps):
+        super().__init__()
+        self.branches, self.width = nn.ModuleList(), 0
+        for branch in steps.split("|"):
+            layers, c, before = nn.ModuleList(), c_in, c_in
+            for word in branch.split():
+                if word == "&":
+                    layers.append(nn.Identity())
+                    self.width, c = self.width + c, before
+                    continue
+                before, (word, valid) = c, (word.rstrip("v"), word.endswith("v"))
+                kind, stride = (word.split("/") + ["1"])[:2]
+                if kind[:3] in ("max", "avg"):
+                    k = int(kind[3:])
+                    layers.append((nn.MaxPool2d if kind[:3] == "max" else nn.AvgPool2d)(k, int(stride), 0 if valid else k // 2))
+                    continue
+                size, c = kind.split("-")[0], int(kind.split("-")[1])
+                kernel = tuple(int(k) for k in size.split("x"))
+                layers.append(nn.Sequential(nn.Conv2d(before, c, kernel, int(stride), 0 if valid else tuple(k // 2 for k in kernel), bias=False),
+                                            nn.BatchNorm2d(c, 1e-3), nn.ReLU(True)))
+            self.branches.append(layers)
+            self.width += c
+
+    def forward(self, x):
+        outputs = []
+        for layers in self.branches:
+            at = before = x
+            for layer in layers:
+                if isinstance(layer, nn.Identity):
+                    outputs.append(at)
+                    at = before
+                else:
+                    before, at = at, layer(at)
+            outputs.append(at)
+        return torch.cat(outputs, 1) if len(outputs) > 1 else outputs[0]
+
+
+def inception_v4():
+    """Szegedy et al. 2017, figures 3 to 9; torchvision does not have it."""
+    a = "avg3 1x1-96 | 1x1-96 | 1x1-64 3x3-96 | 1x1-64 3x3-96 3x3-96"
+    b = "avg3 1x1-128 | 1x1-384 | 1x1-192 1x7-224 7x1-256 | 1x1-192 1x7-192 7x1-224 1x7-224 7x1-256"
+    c = "avg3 1x1-256 | 1x1-256 | 1x1-384 1x3-256 & 3x1-256 | 1x1-384 1x3-448 3x1-512 3x1-256 & 1x3-256"
+    layers, width = [], 3
+    for steps in ("3x3-32/2v 3x3-32v 3x3-64", "max3/2v | 3x3-96/2v", "1x1-64 3x3-96v | 1x1-64 7x1-64 1x7-64 3x3-96v", "3x3-192/2v | max3/2v", *[a] * 4,
+                  "3x3-384/2v | 1x1-192 3x3-224 3x3-256/2v | max3/2v", *[b] * 7,
+                  "1x1-192 3x3-192/2v | 1x1-256 1x7-256 7x1-320 3x3-320/2v | max3/2v", c, c, c):
+        layers.append(Line(width, steps))
+        width = layers[-1].width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 1000)), (3, 299, 299), 1000
+
+
 class Tanh12(nn.Module):
     def forward(self, x):
         return 1.2 * torch.tanh(x)
@@ -173,6 +227,7 @@ NETS = {
     "resnet-152": lambda: torchvision_net("resnet152", 224),
     "googlenet-bn": lambda: torchvision_net("googlenet", 224, aux_logits=False, init_weights=False),
     "inception-v3": lambda: torchvision_net("inception_v3", 299, aux_logits=False, init_weights=False),
+    "inception-v4": inception_v4,
 }
 
 
@@ -215,8 +270,8 @@ def count_macs(net, shape):
 
 
 def goes_on(a, steps, seconds):
-    """Returns whether another step follows. Rank 0 decides, so that all ranks do the same number of steps."""
-    more = torch.tensor(float(steps < 3 or seconds < a.seconds), device=a.on if a.ranks > 1 else "cpu")
+    """Returns whether another step follows: 3 at least, 2 if they are long. Rank 0 decides, so that all ranks do the same number."""
+    more = torch.tensor(float(steps < (3 if seconds < 60 else 2) or seconds < a.seconds), device=a.on if a.ranks > 1 else "cpu")
     if a.ranks > 1:
         torch.distributed.broadcast(more, 0)
     return bool(more)
@@ -355,8 +410,10 @@ def main():
             opt.step()
         return value
 
+    began = time.perf_counter()
     first = step()
-    step()
+    if a.ranks > 1 or time.perf_counter() - began < 20:  # a second step to warm up, unless it is long
+        step()
     times = time_on_host(a, step) if is_host else time_on_gpu(a, step)
     of_all = a.ranks if a.launched else 1
     if a.launched and a.rank > 0:

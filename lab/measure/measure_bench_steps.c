@@ -16,6 +16,7 @@
 
 enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
 enum { WARM_UP = 2, WARM_UP_DEVICE = 6 };    /* on a device steps are recorded in the third or fourth one */
+static const double LONG_S = 60;             /* steps that take this long together need not be STEPS_LEAST, but 2 */
 enum { PART_STEPS = 3 };
 
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
@@ -50,9 +51,11 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     return own ? comm->ops->allreduce(comm, loss_out, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
 }
 
-/* Runs the steps that are not timed, and gives the seconds of the last one. */
+/* Runs the steps that are not timed, and gives the seconds of the last one. One is enough if it is long: what is new in
+ * it is little beside the rest. */
 static cvy_status warm_up(cvy_bench *b, double *last_out)
 {
+    cvy_comm *comm = b->session.context->comm;
     const int64_t usual = cvy_space_is_host(&b->session.context->space) ? WARM_UP : WARM_UP_DEVICE;
     const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : usual;
     for (int64_t i = 0; i < warmup; i++) {
@@ -60,8 +63,12 @@ static cvy_status warm_up(cvy_bench *b, double *last_out)
         CVY_TRY(cvy_bench_step(b, last_out));
         CVY_TRY(cvy_space_sync(&b->session.context->space));
         *last_out = cvy_clock_s() - begin;
-        if (i == 0)
-            CVY_TRY(cvy_bench_loss(b, &b->loss_first));
+        if (i > 0)
+            continue;
+        CVY_TRY(cvy_bench_loss(b, &b->loss_first));
+        CVY_TRY(comm->ops->allreduce(comm, last_out, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+        if (b->opts.warmup <= 0 && usual == WARM_UP && STEPS_LEAST * *last_out > LONG_S)
+            break;
     }
     return CVY_OK;
 }
@@ -79,7 +86,8 @@ static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int6
     CVY_TRY(comm->ops->allreduce(comm, time, CVY_COUNT(time), CVY_DTYPE_F64, CVY_REDUCE_MAX));
     const double wanted = b->opts.seconds > 0 ? b->opts.seconds : SECONDS_DEFAULT;
     const double left = wanted - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
-    const int64_t room = STEPS_MAX - b->steps, missing = STEPS_LEAST - b->steps;
+    const double least = CVY_MAX(2, CVY_MIN(LONG_S / CVY_MAX(time[1], 1e-6), STEPS_LEAST));
+    const int64_t room = STEPS_MAX - b->steps, missing = (int64_t)least - b->steps;
     *more_out = CVY_MIN(room, CVY_MAX(left > 0 ? (int64_t)CVY_MAX(fit, 1) : 0, missing));
     return CVY_OK;
 }

@@ -24,6 +24,7 @@ typedef struct cvy_program_kernels {
     int borrows_wisdom; /* it belongs to the caller: cvy_program_use_wisdom() */
     cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
     int tuned;
+    double timed_share;   /* of the first task's samples, which kernels were timed with; 0: all */
     int fuses_updates;    /* 1: in some graph, updates compute gradients */
     int stores_gradients; /* 1, while kernels of plans without fused updates are measured */
 } cvy_program_kernels;

@@ -20,6 +20,10 @@
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
+/* Kernels are timed with this work for each thread, or this number of samples, if the batch has more. */
+static const double TIMED_FLOP = 5e10;
+enum { TIMED_SAMPLES = 16 };
+
 /* ---- micro-batches ---- */
 
 int cvy_program_cuts_own_rows(const cvy_program *p, const cvy_program_task *s)
@@ -305,13 +309,49 @@ static cvy_status first_graph(cvy_program *p, cvy_graph **out)
     return largest_graph(p, 0, out);
 }
 
+static double flop_of(const cvy_graph *g)
+{
+    double sum = 0;
+    for (int n = 0; n < g->nnode; n++)
+        sum += g->node[n]->removed ? 0 : cvy_node_cost(g->node[n]).flop;
+    return sum;
+}
+
+/* The number of samples with which kernels are timed. Kernels that are fast with TIMED_FLOP of work for each thread are
+ * fast with more, so planning takes no longer for larger batches. A power of two, because other batches then find these
+ * times. Where times of kernels are more than a choice, all samples count. */
+static int64_t timed_samples(const cvy_program *p, const cvy_graph *g)
+{
+    const double most = TIMED_FLOP * p->context->threads, flop = flop_of(g);
+    const int64_t all = g->batch.local_n;
+    int64_t n = TIMED_SAMPLES * p->context->threads;
+    if (p->kernel.by_clock || p->context->comm->pretended || p->grid.nstages > 1 ||
+        p->foreseen[CVY_AXIS_PIPELINE] > 1 || !cvy_space_is_host(&p->context->space))
+        return all;
+    while (n < all && flop * (double)n / (double)all < most)
+        n *= 2;
+    return CVY_MIN(n, all);
+}
+
+static cvy_status timed_graph(cvy_program *p, int task, cvy_graph **out)
+{
+    CVY_TRY(largest_graph(p, task, out));
+    cvy_batch batch = (*out)->batch;
+    const int64_t all = batch.local_n, n = timed_samples(p, *out);
+    if (n == all)
+        return CVY_OK;
+    batch.local_n = n;
+    p->kernel.timed_share = (double)n / (double)all;
+    cvy_graph_destroy(out);
+    return build_graph(p, p->task[task], &batch, out);
+}
+
 static cvy_status choose_kernels(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
     /* A deterministic program chooses by preference alone: measured times may lead to other choices elsewhere. */
-    return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards
-               ? CVY_OK
-               : cvy_program_tune(p, &opts, largest_graph);
+    return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards ? CVY_OK
+                                                                              : cvy_program_tune(p, &opts, timed_graph);
 }
 
 static cvy_status cut(cvy_program *p)

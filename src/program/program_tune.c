@@ -335,7 +335,8 @@ cvy_status cvy_program_predict(const cvy_program *p, int task, cvy_prediction *o
     const cvy_tuning *first = &p->kernel.tuning;
     const int n = p->grid.nstages;
     CVY_CHECK(p->kernel.tuned && (task == 0 || s->price.is_known), CVY_NOT_APPLICABLE, "nothing was measured");
-    const double micro_ms = task ? s->price.micro_ms : first->micro_ms,
+    const double share = p->kernel.timed_share > 0 ? p->kernel.timed_share : 1;
+    const double micro_ms = task ? s->price.micro_ms : first->micro_ms / share,
                  update_ms = task ? s->price.update_ms : first->update_ms;
     *out = (cvy_prediction){.ms = n > 1 ? (s->nmicro + n - 1) * p->pipeline.slowest_ms + update_ms / n
                                         : s->nmicro * micro_ms + update_ms,
