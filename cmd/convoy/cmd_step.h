@@ -34,7 +34,7 @@ typedef struct cmd_step {
         {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(step.dtype),                                                  \
          "type of activations; with bf16, weights are f32"},                                                           \
         {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps),                                                            \
-         "timed steps; as many as take 5 s, at least 5, if not given"},                                                \
+         "timed steps; as many as take 5 s, at least 5 (2 of long ones), if not given"},                               \
         {"--warmup", "N", CMD_NUMBER, CMD_FIELD(step.warmup), "steps before them; 2 if not given"},                    \
         {"--kernels", "NAMES", CMD_TEXT, CMD_FIELD(step.kernels),                                                      \
          "which kernels may be used, as plan.kernels; clock: none, a step only waits for their measured times"},       \

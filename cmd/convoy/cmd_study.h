@@ -10,7 +10,7 @@
 typedef struct cmd_study_options {
     const char *out, *frameworks, *frameworks_folder;
     cmd_sets data, only;
-    int quick, retry, quiet, only_report;
+    int quick, retry, once, quiet, only_report;
     int64_t nodes, ppn;
     int job_scripts; /* what follows matters to them alone */
     const char *scheduler, *time, *account, *queue, *pe;

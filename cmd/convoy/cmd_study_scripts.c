@@ -37,7 +37,7 @@ static int set_options(const jobscript *s, const cmd_study_options *o, const cha
     cmd_put_word(to, study);
     if (fclose(to) != 0 || !(to = jobscript_value(s->templates, "options")))
         return CMD_EXIT_FAULT;
-    fprintf(to, "%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "");
+    fprintf(to, "%s%s%s", o->quick ? " --quick" : "", o->retry ? " --retry" : "", o->once ? " --once" : "");
     put_option(to, "--frameworks", o->frameworks);
     put_option(to, "--frameworks-folder", o->frameworks_folder);
     for (int i = 0; i < o->data.count; i++)

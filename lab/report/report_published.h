@@ -24,8 +24,8 @@ typedef struct cvy_published_list {
     int n;
 } cvy_published_list;
 
-/* Reads the rows of a study, or of all studies if it is NULL, from the text of such a file. Lines that have too few
- * columns are left out. All of it is in the pool. */
-cvy_status cvy_published_read(cvy_pool *pool, const char *text, const char *study, cvy_published_list *out);
+/* Reads the rows of these studies (names with spaces between them), or of all if it is NULL, from the text of such a
+ * file. Lines that have too few columns are left out. All of it is in the pool. */
+cvy_status cvy_published_read(cvy_pool *pool, const char *text, const char *studies, cvy_published_list *out);
 
 #endif

@@ -34,6 +34,8 @@ typedef struct cvy_study_opts {
     int quick;
     /** Not 0: measurements that failed are made again. */
     int retry;
+    /** Not 0: each case is measured once; a later call without it makes the repeats. */
+    int once;
     /** Not NULL: the commit of this program, which the results name. */
     const char *commit;
     /** Not NULL: the study ends after the current measurement's process is ended, as soon as *stop is not 0. A signal
@@ -47,7 +49,7 @@ typedef struct cvy_study_opts {
     const char *const *data;
     int ndata;
     /** [nonly] "AXIS=VALUE": only cases that have one of the given values on each of these axes. A case whose
-     * experiment has no such axis is taken, too. */
+     * experiment has no such axis is taken, too. The axis `experiment` is the name of the experiment. */
     const char *const *only_cases;
     int nonly;
     /** In a job of a batch system: its nodes, and the most ranks that a measurement has on a node. Only the cases that

@@ -59,6 +59,8 @@ static cvy_status open_frameworks(struct study *s)
 
 /* ---- which cases ---- */
 
+#define EXPERIMENT "experiment" /* the name of a case's experiment counts as a value of this axis */
+
 static int splits(const char *word, const char **value_out)
 {
     *value_out = word + strcspn(word, "=");
@@ -74,7 +76,7 @@ static int has_one(const struct study *s, const cvy_case *c, int i)
     char axis[128];
     int found = 0;
     snprintf(axis, sizeof axis, "%.*s", n, s->o.only_cases[i]);
-    const char *own = cvy_case_value(c, axis);
+    const char *own = strcmp(axis, EXPERIMENT) == 0 ? c->of->name : cvy_case_value(c, axis);
     for (int k = 0; own && k < s->o.nonly; k++)
         if (splits(s->o.only_cases[k], &other) == n && strncmp(s->o.only_cases[k], axis, (size_t)n) == 0)
             found |= strcmp(own, other) == 0;
@@ -86,7 +88,10 @@ static cvy_status check_only(const struct study *s, int i)
 {
     const char *value = NULL;
     const int n = splits(s->o.only_cases[i], &value);
-    for (int e = 0; e < s->spec.nexperiment; e++)
+    for (int e = 0; e < s->spec.nexperiment; e++) {
+        if (n == (int)strlen(EXPERIMENT) && strncmp(s->o.only_cases[i], EXPERIMENT, (size_t)n) == 0 &&
+            strcmp(s->spec.experiment[e].name, value) == 0)
+            return CVY_OK;
         for (int a = 0; a < s->spec.experiment[e].naxis; a++) {
             const cvy_study_axis *axis = &s->spec.experiment[e].axis[a];
             if ((int)strlen(axis->name) != n || strncmp(axis->name, s->o.only_cases[i], (size_t)n) != 0)
@@ -95,6 +100,7 @@ static cvy_status check_only(const struct study *s, int i)
                 if (strcmp(axis->value[v], value) == 0)
                     return CVY_OK;
         }
+    }
     CVY_FAIL(CVY_E_CONFIG, "%s: no experiment has the value %s on the axis %.*s", s->spec.file, value, n,
              s->o.only_cases[i]);
 }
@@ -190,20 +196,25 @@ static cvy_status prepare(struct study *s)
 
 /* ---- all ---- */
 
+static int64_t repeats_of(const struct study *s, const cvy_case *c)
+{
+    return s->o.once ? 1 : c->of->repeats;
+}
+
 static cvy_status run_all(struct study *s)
 {
     int64_t most = 0;
     for (int i = 0; i < s->ncase; i++)
-        most = CVY_MAX(most, s->c[i].of->repeats);
+        most = CVY_MAX(most, repeats_of(s, &s->c[i]));
     for (int i = 0; i < s->ncase; i++)
-        for (int64_t repeat = 1; repeat <= s->c[i].of->repeats; repeat++) {
+        for (int64_t repeat = 1; repeat <= repeats_of(s, &s->c[i]); repeat++) {
             int is_due = 0;
             CVY_TRY(cvy_measure_is_due(&s->m, &s->c[i], repeat, &is_due));
             s->m.left += is_due;
         }
     for (int64_t repeat = 1; repeat <= most; repeat++)
         for (int i = 0; i < s->ncase; i++)
-            if (repeat <= s->c[i].of->repeats)
+            if (repeat <= repeats_of(s, &s->c[i]))
                 CVY_TRY(cvy_measure(&s->m, &s->c[i], repeat, NULL));
     return CVY_OK;
 }
@@ -314,7 +325,7 @@ static cvy_status count_work(struct study *s, cvy_study_effort *work)
     for (int i = 0; i < s->ncase; i++) {
         const cvy_experiment *e = s->c[i].of;
         CVY_TRY(cvy_measurer_framework(&s->m, cvy_case_value(&s->c[i], "framework"), &f));
-        const int64_t n = f->is_exact ? 1 : e->repeats;
+        const int64_t n = f->is_exact ? 1 : repeats_of(s, &s->c[i]);
         work->count += n;
         work->seconds += (double)(n * e->seconds);
         work->limit_s += (double)n * e->limit_s;

@@ -55,12 +55,12 @@ cat >files/paper.yaml <<'Y'
 page: 009-paper
 title: "A paper: about <scaling>"
 source: Some authors, 2017
-published: tacc
+published: tacc hyparflow
 parts:
 - title: Weak scaling
   shows: the efficiency over nodes
   plots: 2
-  metrics: weak scaling efficiency
+  metrics: weak scaling efficiency; speedup on 512 nodes
   beside: [{study: scaling, figure: Efficiency, panel: data}, {study: scaling, experiment: weak, only: framework=other}]
 - {title: Something lacks, shows: more, plots: 1, lacks: a second axis, beside: [{study: scaling, figure: Efficiency}]}
 - {title: On GPUs, shows: other devices, plots: 3, needs: a GPU}
@@ -75,7 +75,8 @@ has 'Of 6 plots, 2 have a counterpart in full, 1 in part, 3 none.'
 has '| [Weak scaling](#weak-scaling) | 2 | in full |'
 has '| [On GPUs](#on-gpus) | 3 | missing: it needs a GPU |'
 has '**Here:** in part. It lacks this: a second axis.'
-has '**Published:** four nets, weak scaling efficiency, 128, 256'
+has '**Published:** resnet-1001, speedup on 512 nodes, hybrid: about 481'
+has '; four nets, weak scaling efficiency, 128, 256'
 has '![Efficiency: data parallel](scaling/figures/efficiency-data-parallel.svg)'
 has '| efficiency at nodes | 1 | 2 | 512 |'
 has '| other | 1 | 1 | 1 |'

@@ -76,6 +76,10 @@ grep -q '^done: [0-9]* measurements: 2 now, 0 before, 0 failed, ' log || fail "-
 grep -v batch=4 some/results.jsonl | grep -q . && fail "--only batch=4 measures others: $(cat some/results.jsonl)"
 study --out some --only batch=5 && fail "--only batch=5 is taken"
 grep -q 'no experiment has the value 5 on the axis batch' err || fail "--only batch=5: $(cat err)"
+study --out once --once --only experiment=speed --only batch=4 --only framework=peer || fail "--once: $(cat log err)"
+grep -q '^done: 1 measurements\{0,1\}: 1 now, 0 before, 0 failed, ' log || fail "--once: $(cat log)"
+study --out once --only experiment=speeds && fail "--only experiment=speeds is taken"
+grep -q 'no experiment has the value speeds on the axis experiment' err || fail "--only experiment=speeds: $(cat err)"
 
 # Nothing is measured twice; failures are tried again if asked.
 study && grep -q '^done: 16 measurements: 0 now, 12 before, 0 failed, 4 left out$' log || fail "again: $(cat log err)"

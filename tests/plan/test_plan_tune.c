@@ -304,6 +304,48 @@ static void ranks_agree(void)
     }
 }
 
+/* A time is in the wisdom, so that times are looked up; none is measured. */
+static double share_of_samples(int64_t batch)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .planning = "estimate", .wisdom = path};
+    const cvy_training_opts training = {.size = sizeof training};
+    cvy_program *p = NULL;
+    cvy_model *m = NULL;
+    cvy_wisdom *w = NULL;
+    int step = -1;
+    if (is_root()) {
+        EXPECT_OK(cvy_wisdom_open(path, &context->space, &w));
+        EXPECT_OK(cvy_wisdom_add(w, "another kernel", 1));
+        EXPECT_OK(cvy_wisdom_save(w));
+        cvy_wisdom_close(&w);
+    }
+    barrier();
+    EXPECT_OK(cvy_model_create("wide", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {4096}}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(m, "fc", "wide", "channels: 4096", "x"));
+    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 5", NULL));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, batch, &training, &step));
+    EXPECT_OK(cvy_program_plan(p));
+    const double share = p->kernel.timed_share;
+    EXPECT(cvy_program_rows(p, step) == batch / cvy_context_nranks(context));
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+    return share;
+}
+
+static void long_steps_are_timed_with_fewer_samples(void)
+{
+    remove_wisdom();
+    const double small = share_of_samples(64), large = share_of_samples(8192);
+    if (!is_root())
+        return;
+    EXPECT(small == 0);
+    EXPECT(large > 0 && large <= 0.5);
+}
+
 static void bad_word(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .planning = "quick"};
@@ -326,6 +368,7 @@ int main(int argc, char **argv)
     TEST(reorders_count);
     TEST(whole_step_decides);
     TEST(ranks_agree);
+    TEST(long_steps_are_timed_with_fewer_samples);
     TEST(bad_word);
     barrier();
     if (is_root())
