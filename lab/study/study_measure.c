@@ -197,6 +197,12 @@ static const char *find_object(char *text)
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+/* A line of Google's logs that is no error, such as "I0000 00:00:17.. port.cc:153] oneDNN custom operations are on". */
+static int is_remark(const char *line)
+{
+    return (line[0] == 'I' || line[0] == 'W') && strspn(line + 1, "0123456789") == 4 && line[5] == ' ';
+}
+
 /* The line that says most about a failure: the first one of convoy's errors, otherwise the last one that Python calls
  * an error, otherwise the last one with words. mpiexec frames its own words, which come last, with lines of dashes. */
 static const char *find_reason(char *text)
@@ -210,7 +216,7 @@ static const char *find_reason(char *text)
         if (error)
             return error + strlen("convoy: error: ");
         last_error = strstr(at, "Error: ") ? at : last_error;
-        last = at[strcspn(at, LETTERS)] ? at : last;
+        last = at[strcspn(at, LETTERS)] && !is_remark(at) ? at : last;
         at = end ? end + 1 : NULL;
     }
     return last_error ? last_error : last;
