@@ -391,13 +391,13 @@ cvy_status cvy_program_price_task(cvy_program *p, int task)
     cvy_plan_opts opts = step_opts(p, s);
     cvy_tuning tuning = {0};
     cvy_tree *none = NULL;
+    const int looks_up = p->context->comm->nranks > 1 || p->kernel.timed_share > 0;
     if (!p->kernel.tuned || task == 0)
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, "no choices", "{}", 2, &none));
     opts.choices = opts.choices ? opts.choices : none;
-    CVY_TRY(cvy_plan_tune(s->split.graph[0], &opts,
-                          p->context->comm->nranks > 1 ? CVY_PLANNING_ESTIMATE : p->kernel.planning, p->kernel.wisdom,
-                          &tuning));
+    CVY_TRY(cvy_plan_tune(s->split.graph[0], &opts, looks_up ? CVY_PLANNING_ESTIMATE : p->kernel.planning,
+                          p->kernel.wisdom, &tuning));
     cvy_mem_free(&tuning.choices);
     if (tuning.nmeasured > 0 && cvy_wisdom_save(p->kernel.wisdom) != CVY_OK)
         cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
