@@ -21,6 +21,7 @@ import torch.distributed
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.utils.checkpoint
+import inception_v4 as v4
 
 
 def conv_relu(c_in, c_out, k, stride=1, pad=0):
@@ -178,13 +179,8 @@ class Line(nn.Module):
 
 def inception_v4():
     """Szegedy et al. 2017, figures 3 to 9; torchvision does not have it."""
-    a = "avg3 1x1-96 | 1x1-96 | 1x1-64 3x3-96 | 1x1-64 3x3-96 3x3-96"
-    b = "avg3 1x1-128 | 1x1-384 | 1x1-192 1x7-224 7x1-256 | 1x1-192 1x7-192 7x1-224 1x7-224 7x1-256"
-    c = "avg3 1x1-256 | 1x1-256 | 1x1-384 1x3-256 & 3x1-256 | 1x1-384 1x3-448 3x1-512 3x1-256 & 1x3-256"
     layers, width = [], 3
-    for steps in ("3x3-32/2v 3x3-32v 3x3-64", "max3/2v | 3x3-96/2v", "1x1-64 3x3-96v | 1x1-64 7x1-64 1x7-64 3x3-96v", "3x3-192/2v | max3/2v", *[a] * 4,
-                  "3x3-384/2v | 1x1-192 3x3-224 3x3-256/2v | max3/2v", *[b] * 7,
-                  "1x1-192 3x3-192/2v | 1x1-256 1x7-256 7x1-320 3x3-320/2v | max3/2v", c, c, c):
+    for steps in v4.LINES:
         layers.append(Line(width, steps))
         width = layers[-1].width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 1000)), (3, 299, 299), 1000
