@@ -221,6 +221,8 @@ static void add_memory(const cvy_program *p, const int *turn, int nturn, cvy_tex
     if (on_device)
         add_bytes(t, "  of it workspace of the kernel that needs most", use.workspace);
     add_bytes(t, "weights", use.weights);
+    if (use.copies)
+        add_bytes(t, "copies of weights in bf16", use.copies);
     add_bytes(t, "running statistics", use.statistics);
     add_bytes(t, use.state_parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state", use.states);
     add_bytes(t, "feeds: inputs and targets", use.feeds);

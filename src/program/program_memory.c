@@ -66,7 +66,9 @@ cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int
     cvy_memory_use use = {.arena = (int64_t)CVY_MAX(p->memory.arena_bytes, 64), .state_parts = parts};
     for (int i = 0; i < p->vars->count; i++) {
         const cvy_variable *v = p->vars->at[i];
-        by_role[v->role] += v->elsewhere ? 0 : (int64_t)(cvy_variable_bytes(v) - cvy_variable_shadow_bytes(v));
+        const int64_t copy = v->elsewhere ? 0 : (int64_t)cvy_variable_shadow_bytes(v);
+        by_role[v->role] += v->elsewhere ? 0 : (int64_t)cvy_variable_bytes(v) - copy;
+        use.copies += copy;
     }
     for (int i = 0; i < p->ntask; i++)
         use.feeds += (int64_t)cvy_plan_feed_bytes(p->task[i]->plan);
@@ -77,7 +79,7 @@ cvy_memory_use cvy_program_memory_use(const cvy_program *p, const int *task, int
     use.weights = by_role[CVY_ROLE_WEIGHT];
     use.statistics = by_role[CVY_ROLE_STATISTIC];
     use.states = by_role[CVY_ROLE_STATE] / parts;
-    use.total = use.arena + use.weights + use.statistics + by_role[CVY_ROLE_STATE] + use.feeds;
+    use.total = use.arena + use.weights + use.copies + use.statistics + use.states + use.feeds;
     use.recomputed = p->memory.price.high > 0 ? &p->task[task[0]]->recomputed : NULL;
     return use;
 }

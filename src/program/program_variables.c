@@ -99,8 +99,10 @@ int64_t cvy_program_bytes(const cvy_program *p)
     if (CVY_KNOWN(PROGRAM, p) != CVY_OK)
         return 0;
     int64_t bytes = (int64_t)p->memory.arena_bytes;
-    for (int i = 0; i < p->vars->count; i++)
-        bytes += (int64_t)p->vars->at[i]->bytes;
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        bytes += (int64_t)(v->bytes + (v->shadow ? cvy_variable_shadow_bytes(v) : 0));
+    }
     for (int i = 0; i < p->ntask; i++)
         bytes += p->task[i]->plan ? (int64_t)cvy_plan_feed_bytes(p->task[i]->plan) : 0;
     return bytes;

@@ -142,10 +142,10 @@ cvy_status cvy_program_allocate(cvy_program *program);
 int64_t cvy_program_need(const cvy_program *program);
 typedef struct cvy_memory_use { /* bytes on this rank, of a program that is planned */
     int64_t arena, head;        /* activations and gradients of a step; the part of them that is gradients and losses */
-    int64_t weights, statistics, states, feeds; /* states: of the optimiser, this rank's part */
-    int state_parts;                            /* ranks that have a part of them; 1: each rank has all */
-    int64_t total, workspace;                   /* workspace: of the kernel that needs most; a part of the arena */
-    const cvy_recomputed *recomputed;           /* in backward, to stay within the limit; NULL: nothing was needed */
+    int64_t weights, copies, statistics, states, feeds; /* copies: of weights, in bf16; states: this rank's part */
+    int state_parts;                                    /* ranks that have a part of them; 1: each rank has all */
+    int64_t total, workspace;         /* workspace: of the kernel that needs most; a part of the arena */
+    const cvy_recomputed *recomputed; /* in backward, to stay within the limit; NULL: nothing was needed */
 } cvy_memory_use;
 /* task: [ntask], those that a step takes one after the other. */
 cvy_memory_use cvy_program_memory_use(const cvy_program *program, const int *task, int ntask);
