@@ -136,8 +136,8 @@ int cmd_sets_add(cmd_sets *sets, const char *word);
 void cmd_help(const cmd_verb *verb);
 /* The nearest of n names, or NULL if none is near. */
 const char *cmd_nearest(const char *word, const char *const *names, int n);
-/* The message that there is no `kind` of this name, among n that the verb's help lists, and no such file. */
-void cmd_unknown(const char *verb, const char *kind, const char *name, const char *const *names, int n);
+/* The message that there is no `kind` of this name, no such file, and which n names there are. */
+void cmd_unknown(const char *kind, const char *name, const char *const *names, int n);
 
 /* ---- cmd_help.c ---- */
 /* Prints what the index of the documentation says about the words. Returns the exit code. */

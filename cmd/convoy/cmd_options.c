@@ -47,11 +47,16 @@ const char *cmd_nearest(const char *word, const char *const *names, int n)
     return near;
 }
 
-void cmd_unknown(const char *verb, const char *kind, const char *name, const char *const *names, int n)
+void cmd_unknown(const char *kind, const char *name, const char *const *names, int n)
 {
     const char *near = cmd_nearest(name, names, n);
-    cmd_error("there is no %s '%s'%s%s%s: `convoy %s --help` lists them; or name a file", kind, name,
-              near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", verb);
+    char known[1024];
+    size_t length = 0;
+    known[0] = 0;
+    for (int i = 0; i < n && length < sizeof known; i++)
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", names[i]);
+    cmd_error("there is no %s '%s'%s%s%s; name a file, or one of %s", kind, name, near ? ", did you mean '" : "",
+              near ? near : "", near ? "'?" : "", known);
 }
 
 /* ---- one option ---- */

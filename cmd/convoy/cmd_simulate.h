@@ -64,7 +64,7 @@ int cmd_is_power_of_two(int64_t n);
 
 /* ---- cmd_simulate_node.c; they return exit codes ---- */
 /* The text of a platform that convoy ships; NULL: the name is that of a file. Prints a message if it is neither. */
-int cmd_find_platform(const char *verb, const char *name, const char **text_out);
+int cmd_find_platform(const char *name, const char **text_out);
 /* Reads the platform, with the rates of the network if it is known by then. */
 int cmd_simulate_platform(cmd_simulation *s);
 /* Reads the grid and the servers of the job. */

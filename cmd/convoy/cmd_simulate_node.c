@@ -31,7 +31,7 @@ static cvy_job_source job_of(const cmd_simulation *s)
 
 /* ---- the node ---- */
 
-int cmd_find_platform(const char *verb, const char *name, const char **text_out)
+int cmd_find_platform(const char *name, const char **text_out)
 {
     const char *names[CMD_PLATFORMS_MAX];
     int n = 0;
@@ -43,14 +43,14 @@ int cmd_find_platform(const char *verb, const char *name, const char **text_out)
     }
     if (*text_out || cmd_is_file(name))
         return 0;
-    cmd_unknown(verb, "platform", name, names, n);
+    cmd_unknown("platform", name, names, n);
     return CMD_EXIT_FAULT;
 }
 
 int cmd_simulate_platform(cmd_simulation *s)
 {
     const char *text = NULL;
-    const int code = cmd_find_platform("simulate", s->platform_name, &text);
+    const int code = cmd_find_platform(s->platform_name, &text);
     if (code)
         return code;
     const cvy_platform_opts o = {.size = sizeof o,

@@ -81,7 +81,7 @@ static int find_study(const char *name, const char **text_out, char **owned)
         *text_out = *owned = cmd_study_read_file(name);
         return *owned ? 0 : CMD_EXIT_FAULT;
     }
-    cmd_unknown("study", "study", name, names, n);
+    cmd_unknown("study", name, names, n);
     return CMD_EXIT_USAGE;
 }
 

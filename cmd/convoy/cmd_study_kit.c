@@ -62,7 +62,7 @@ static int add_study(const char *name, struct studies *list)
         }
     }
     if (!cmd_is_file(name)) {
-        cmd_unknown("study --kit", "study", name, names, CMD_COUNT(names));
+        cmd_unknown("study", name, names, CMD_COUNT(names));
         return CMD_EXIT_USAGE;
     }
     list->owned[at] = cmd_study_read_file(name);
@@ -92,7 +92,7 @@ static int find_studies(const cmd_line *line, struct studies *list)
 static int read_platform(const char *name, const char **text_out, char **owned)
 {
     cvy_platform platform = {.size = sizeof platform};
-    int code = name ? cmd_find_platform("study", name, text_out) : 0;
+    int code = name ? cmd_find_platform(name, text_out) : 0;
     if (!name || code)
         return code;
     if (!*text_out)

@@ -13,6 +13,7 @@
 
 #include "base/base_entry.h"
 #include "base/base_file.h"
+#include "base/text/base_text.h"
 #include "report/report_markdown.h"
 #include "report/report_page.h"
 #include "report/report_publication.h"
@@ -189,24 +190,12 @@ static void add_table(struct writer *w, const cvy_study_page *p, const cvy_part_
 
 /* ---- parts ---- */
 
-/* Whether a metric is in a list with semicolons. */
-static int has_word(const char *list, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *at = list; at && *at; at += strcspn(at, ";"), at += *at == ';') {
-        at += strspn(at, " ");
-        if (strncmp(at, word, n) == 0 && (at[n] == ';' || !at[n]))
-            return 1;
-    }
-    return 0;
-}
-
 static void add_published(struct writer *w, const cvy_part *part)
 {
     int n = 0;
     for (int i = 0; i < w->published.n; i++) {
         const cvy_published *row = &w->published.row[i];
-        if (!has_word(part->metrics, row->metric))
+        if (!part->metrics || !cvy_text_lists(part->metrics, ";", row->metric))
             continue;
         cvy_text_add(&w->md, n++ ? "; " : "\n**Published:** ");
         cvy_md_text(&w->md, row->network);
@@ -316,8 +305,12 @@ static cvy_status add_contents(struct writer *w)
     }
     const int all = plots[IN_FULL] + plots[IN_PART] + plots[IS_MISSING];
     if (all > 0)
-        cvy_text_add(&w->md, "\nOf %d plots, %d have a counterpart in full, %d in part, %d none.\n", all,
-                     plots[IN_FULL], plots[IN_PART], plots[IS_MISSING]);
+        cvy_text_add(
+            &w->md,
+            "\nOf %d plots, %d have a counterpart in full, %d in part, %d none. In full: all points of the "
+            "counterpart have results, measured or predicted. Its networks, data, programs and machines may be "
+            "others than the publication's; the text of a part says so.\n",
+            all, plots[IN_FULL], plots[IN_PART], plots[IS_MISSING]);
     return CVY_OK;
 }
 

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text/base_text.h"
+
 enum { STUDY, SYSTEM, FRAMEWORK, NETWORK, METRIC, SETTING, KIND, VALUE, UNIT, COLUMNS };
 
 /* Cuts a line into its columns, in place. A column in quotes may have commas. Returns whether there are enough. */
@@ -55,16 +57,6 @@ static cvy_status fill_row(cvy_pool *pool, const char *const *column, cvy_publis
     return CVY_OK;
 }
 
-/* Whether a name is in a list with spaces. */
-static int is_listed(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; *at; at += strcspn(at, " "), at += strspn(at, " "))
-        if (strcspn(at, " ") == n && strncmp(at, name, n) == 0)
-            return 1;
-    return 0;
-}
-
 cvy_status cvy_published_read(cvy_pool *pool, const char *text, const char *studies, cvy_published_list *out)
 {
     char *copy = NULL;
@@ -80,7 +72,7 @@ cvy_status cvy_published_read(cvy_pool *pool, const char *text, const char *stud
         const int is_last = !*end;
         *end = '\0';
         if (*line != '#' && strncmp(line, "study,", 6) != 0 && cut_line(line, column) &&
-            (!studies || is_listed(studies, column[STUDY])))
+            (!studies || cvy_text_lists(studies, " ", column[STUDY])))
             CVY_TRY(fill_row(pool, column, &out->row[out->n++]));
         line = is_last ? end : end + 1;
     }

@@ -353,6 +353,22 @@ static void nearest(void)
     EXPECT(cvy_text_nearest("", names, CVY_COUNT(names)) == NULL);
 }
 
+static void entries_of_lists(void)
+{
+    static const struct {
+        const char *list, *separators, *entry;
+        int found;
+    } rows[] = {{"cl_khr_fp64 cl_khr_fp16", " ", "cl_khr_fp16", 1},
+                {"cl_khr_fp16_more  cl_khr", " ", "cl_khr_fp16", 0},
+                {"speed of one ; area", ";", "speed of one", 1},
+                {"speed of one; area", ";", "area", 1},
+                {"speed of one; area", ";", "speed", 0},
+                {"a;; b", ";", "", 0},
+                {"", ";", "a", 0}};
+    for (int i = 0; i < CVY_COUNT(rows); i++)
+        EXPECT_INT(cvy_text_lists(rows[i].list, rows[i].separators, rows[i].entry), rows[i].found);
+}
+
 static cvy_status parse_in_own_pool(void)
 {
     static const char text[] = "a: &x [1, 2, {b: 'c'}]\nd: *x\ne: {f: g, h: i, j: k, l: m, n: o}\n";
@@ -389,6 +405,7 @@ int main(void)
     TEST(long_keys_survive_print);
     TEST(unused_keys);
     TEST(nearest);
+    TEST(entries_of_lists);
     TEST(no_memory);
     cvy_pool_destroy(&pool);
     return test_end();

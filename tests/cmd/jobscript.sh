@@ -18,12 +18,12 @@ way=pmix                                                # option of srun for the
 jobscript --slurm --nodes 2 --ppn 4 --threads 8 --time 1-02:03:04 --out runs/a >slurm || fail "no script for Slurm"
 for line in '#!/bin/bash' '#SBATCH --job-name=job' '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=4' '#SBATCH --cpus-per-task=8' '#SBATCH --time=26:03:04' \
     '#SBATCH --signal=USR1@120' '#SBATCH --requeue' '#SBATCH --open-mode=append' '#SBATCH --output=job-%j.out' 'out=runs/a' \
-    "srun --mpi=$way --cpus-per-task=8 --wait=60 convoy \"\$@\"" 'set -- train "$job" --out "$out" --threads 8'; do
+    "    srun --mpi=$way --cpus-per-task=8 --wait=60 convoy \"\$@\"" '    set -- train "$job" --out "$out" --threads 8'; do
     has slurm "$line"
 done
 jobscript --pbs --nodes 2 --ppn 4 --threads 8 --time 90 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}' >pbs || fail "no script for PBS"
 for line in '#PBS -N job' '#PBS -l select=2:ncpus=32:mpiprocs=4:ompthreads=8' '#PBS -l place=scatter' '#PBS -l walltime=01:30:00' 'out=runs/job' \
-    "set -- train \"\$job\" --out \"\$out\" --threads 8 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}'"; do
+    "    set -- train \"\$job\" --out \"\$out\" --threads 8 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}'"; do
     has pbs "$line"
 done
 contains pbs 'mpiexec -n 8 "$(command -v convoy)" "$@"' || fail "not 8 ranks: $(cat pbs)"
@@ -42,8 +42,8 @@ done
 # ---- GPUs ----
 gpus() { "$CONVOY" jobscript job.yaml --nodes 2 --ppn 4 --threads 8 --time 90 --gpus 4 "$@" 2>err; }
 gpus --slurm >slurm && has slurm '#SBATCH --gpus-per-node=4'
-has slurm 'set -- train "$job" --out "$out" --threads 8 --device auto'
-gpus --slurm --set device=host >slurm && has slurm 'set -- train "$job" --out "$out" --threads 8 --set device=host'
+has slurm '    set -- train "$job" --out "$out" --threads 8 --device auto'
+gpus --slurm --set device=host >slurm && has slurm '    set -- train "$job" --out "$out" --threads 8 --set device=host'
 gpus --pbs >pbs && has pbs '#PBS -l select=2:ncpus=32:ngpus=4:mpiprocs=4:ompthreads=8'
 gpus --lsf >lsf && has lsf '#BSUB -gpu "num=4/host"'
 gpus --flux >flux && has flux '#flux: --gpus-per-slot=1'
@@ -96,7 +96,8 @@ contains err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a 
 
 # ---- commands that replace those of a cluster ----
 mkdir bin
-# Ranks note their process number. The file `tell`, if it exists, holds the last step before they are told to stop.
+# Ranks note their process number. The file `tell`, if it exists, holds the last step before they are told to stop, and
+# `fatal` the last step before one of them is killed, once.
 cat >bin/ranks <<'END'
 #!/bin/sh
 echo $$ >"$WORK/pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
@@ -113,6 +114,11 @@ job=$!
 if [ -e "$WORK/tell" ]; then
     until grep -q "\"step\": *$(cat "$WORK/tell")," "$WORK/$RUN/metrics.jsonl" 2>/dev/null || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
     kill -USR1 "$(cat "$WORK/pid-0")"
+fi
+if [ -e "$WORK/fatal" ]; then
+    until grep -q "\"step\": *$(cat "$WORK/fatal")," "$WORK/$RUN/metrics.jsonl" 2>/dev/null || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
+    kill -KILL "$(cat "$WORK/pid-1")"
+    rm "$WORK/fatal"
 fi
 wait $job
 code=$?
@@ -165,6 +171,22 @@ touch lose
 code 75 script
 [ "$(cat again 2>/dev/null)" = 'scontrol requeue 7' ] || fail "the job is not requeued where its code is lost: $(cat log)"
 rm -r tell lose again "$RUN"
+mv whole "$RUN"
+
+# A rank is killed: what is left starts again in the same job, if something new was saved.
+mv "$RUN" whole
+rm -f started
+echo 50 >fatal
+code 0 script
+[ "$(grep -c -- ' --resume$' started)" = 1 ] && [ "$(wc -l <started)" = 2 ] || fail "a killed run is not continued once: $(cat started log)"
+grep -q 'the run was killed (exit code ' log && grep -q '^finished step 600 of 600' "$RUN/STATUS" || fail "a killed run does not end: $(cat "$RUN/STATUS" log)"
+[ ! -e again ] || fail "a finished job is requeued: $(cat again)"
+rm -r "$RUN" started
+echo 5 >fatal
+sed 's/20 steps/1000000 epochs/' script >never_saves
+submit never_saves && fail "a run that was killed before its first checkpoint ends well: $(cat log)"
+[ "$(wc -l <started)" = 1 ] && grep -q '^running' "$RUN/STATUS" || fail "it is started again: $(cat started "$RUN/STATUS")"
+rm -r "$RUN"
 mv whole "$RUN"
 
 # If nothing new is saved, there is no next job. After a fault there is none either.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base_mem.h"
+#include "base/text/base_text.h"
 
 static cvy_opencl_api api;
 static char api_why[400];
@@ -127,13 +128,8 @@ void cvy_opencl_string(cl_device_id device, cl_device_info what, char *text, siz
 
 int cvy_opencl_has(cl_device_id device, const char *extension)
 {
-    const size_t length = strlen(extension);
     char *whole = whole_string(device, CL_DEVICE_EXTENSIONS);
-    int has = 0;
-    for (const char *at = whole; at && *at && !has; at += strcspn(at, " ")) {
-        at += strspn(at, " ");
-        has = strcspn(at, " ") == length && strncmp(at, extension, length) == 0;
-    }
+    const int has = whole && cvy_text_lists(whole, " ", extension);
     cvy_mem_free(&whole);
     return has;
 }

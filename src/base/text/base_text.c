@@ -190,6 +190,21 @@ const char *cvy_text_nearest(const char *word, const char *const *names, int cou
     return best;
 }
 
+int cvy_text_lists(const char *list, const char *separators, const char *entry)
+{
+    const size_t n = strlen(entry);
+    for (const char *at = list; *at; at += *at != 0) {
+        at += strspn(at, " ");
+        const char *end = at + strcspn(at, separators), *last = end;
+        while (last > at && last[-1] == ' ')
+            last--;
+        if (n > 0 && (size_t)(last - at) == n && strncmp(at, entry, n) == 0)
+            return 1;
+        at = end;
+    }
+    return 0;
+}
+
 void cvy_text_add_known(cvy_text *t, const char *word, const char *const *names, int count)
 {
     const char *near = cvy_text_nearest(word, names, count);

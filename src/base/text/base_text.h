@@ -24,6 +24,9 @@ void cvy_text_free(cvy_text *t);
 /* Hands the text over to a caller who frees it, or frees it and returns its error; *out then is NULL. */
 cvy_status cvy_text_take(cvy_text *t, char **out);
 
+/* Whether a list has this entry. One of `separators` stands between entries; spaces around an entry do not count. */
+int cvy_text_lists(const char *list, const char *separators, const char *entry);
+
 /* The nearest name by edit distance, or NULL if no name is near. */
 const char *cvy_text_nearest(const char *word, const char *const *names, int count);
 /* Adds ", did you mean 'near'?; there are one, two" for a word that is not one of the names. */
