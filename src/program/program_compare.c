@@ -196,6 +196,13 @@ static cvy_status time_plans(struct comparison *c)
     return status;
 }
 
+static cvy_status keep_times(const struct comparison *c)
+{
+    for (int k = 0; k < PLANS; k++)
+        CVY_TRY(cvy_wisdom_add(c->p->kernel.wisdom, c->key[k].data, c->ms[k]));
+    return CVY_OK;
+}
+
 /* A step that cannot be timed here, for want of memory or because a kernel refuses zeros, leaves the choice as it is.
  */
 static cvy_status measure(struct comparison *c)
@@ -208,14 +215,13 @@ static cvy_status measure(struct comparison *c)
         c->ms[BEFORE] = c->ms[AFTER] = CVY_MS_UNKNOWN;
         return CVY_OK;
     }
-    for (int k = 0; k < PLANS; k++)
-        CVY_TRY(cvy_wisdom_add(c->p->kernel.wisdom, c->key[k].data, c->ms[k]));
-    return CVY_OK;
+    return keep_times(c);
 }
 
 /* ---- the choice ---- */
 
-static cvy_status find_times(struct comparison *c, int measures)
+/* known: [PLANS], of a graph whose steps take the same times; not above 0: unknown. */
+static cvy_status find_times(struct comparison *c, int measures, const double *known)
 {
     for (int k = 0; k < PLANS; k++) {
         CVY_TRY(find_key(c, k));
@@ -224,7 +230,12 @@ static cvy_status find_times(struct comparison *c, int measures)
     if ((c->ms[BEFORE] >= 0 && c->ms[AFTER] >= 0) || strcmp(c->key[BEFORE].data, c->key[AFTER].data) == 0)
         return CVY_OK;
     c->ms[BEFORE] = c->ms[AFTER] = CVY_MS_UNKNOWN;
-    return measures ? measure(c) : CVY_OK;
+    if (measures)
+        return measure(c);
+    if (known[BEFORE] <= 0 || known[AFTER] <= 0)
+        return CVY_OK;
+    memcpy(c->ms, known, sizeof c->ms);
+    return keep_times(c);
 }
 
 static void end(struct comparison *c)
@@ -242,15 +253,16 @@ static void end(struct comparison *c)
         cvy_space_free(space, &c->variables, CVY_MAX(c->variable_bytes, 64));
 }
 
-static cvy_status compare(struct comparison *c, const char *before, const char *after, int measures)
+static cvy_status compare(struct comparison *c, const char *before, const char *after, int measures,
+                          const double *known)
 {
     CVY_TRY(lower(c, before, BEFORE));
     CVY_TRY(lower(c, after, AFTER));
-    return find_times(c, measures);
+    return find_times(c, measures, known);
 }
 
 cvy_status cvy_program_compare(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
-                               const char *after, int measures, int *slower_out)
+                               const char *after, int measures, double *ms, int *slower_out)
 {
     struct comparison c = {
         .p = p, .graph = graph, .opts = *opts, .alone = *opts->comm, .ms = {CVY_MS_UNKNOWN, CVY_MS_UNKNOWN}};
@@ -261,7 +273,8 @@ cvy_status cvy_program_compare(cvy_program *p, const cvy_plan_opts *opts, cvy_gr
     c.opts.settled = NULL;
     c.opts.overlays = 0;
     *slower_out = 0;
-    const cvy_status status = compare(&c, before, after, measures);
+    const cvy_status status = compare(&c, before, after, measures, ms);
+    memcpy(ms, c.ms, sizeof c.ms);
     if (status == CVY_OK && c.ms[BEFORE] >= 0 && c.ms[AFTER] > c.ms[BEFORE]) {
         *slower_out = 1;
         cvy_log(p->context, CVY_LOG_INFO,

@@ -11,8 +11,9 @@
 /* Says whether the step of a graph is slower with the kernels `after` than with those of `before` (JSON, node name ->
  * kernel; NULL: by preference). The times come from the wisdom; if they are not there and measures is 1, both steps run
  * a few times, and their times are added to the wisdom. If no time is known, or there is no memory to run them in,
- * *slower_out is 0. Not collective. */
+ * *slower_out is 0. ms: [2], gets the times of both, if they are known; without measuring, times above 0 that it has
+ * already are those of this graph, too, and become its wisdom. Not collective. */
 cvy_status cvy_program_compare(cvy_program *program, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
-                               const char *after, int measures, int *slower_out);
+                               const char *after, int measures, double *ms, int *slower_out);
 
 #endif

@@ -68,18 +68,19 @@ static void add_tuning(cvy_tuning *sum, cvy_tuning *more)
     add_counts(sum, more);
 }
 
-/* Goes back to the kernels before, if a step of the measured ones is slower as a whole. */
-static cvy_status check_whole(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
+/* Goes back to the kernels before, if a step of the measured ones is slower as a whole. Plans without fused updates
+ * take over what plans with them have found, so that simulated ranks have the kernels of a rank alone. */
+static cvy_status check_whole(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph, const char *before, int task,
                               cvy_tuning *tuning)
 {
     cvy_plan_opts own = *opts;
     cvy_tuning priced = {0};
     cvy_tree *tree = NULL;
     int slower = 0;
-    if (!tuning->choices || p->kernel.stores_gradients)
+    const int measures = planning_of(p) != CVY_PLANNING_ESTIMATE && !p->kernel.stores_gradients;
+    if (!tuning->choices)
         return CVY_OK;
-    CVY_TRY(
-        cvy_program_compare(p, opts, graph, before, tuning->choices, planning_of(p) != CVY_PLANNING_ESTIMATE, &slower));
+    CVY_TRY(cvy_program_compare(p, opts, graph, before, tuning->choices, measures, p->task[task]->whole_ms, &slower));
     if (!slower)
         return CVY_OK;
     const char *text = before ? before : "{}";
@@ -113,7 +114,7 @@ static cvy_status tune_task(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     CVY_TRY(make(p, task, &graph));
     cvy_status status = cvy_plan_tune(graph, &own, planning_of(p), p->kernel.wisdom, &tuning);
     if (status == CVY_OK)
-        status = check_whole(p, opts, graph, text, &tuning);
+        status = check_whole(p, opts, graph, text, task, &tuning);
     if (status == CVY_OK && task == 0)
         p->kernel.tuning = tuning;
     else if (status == CVY_OK)
