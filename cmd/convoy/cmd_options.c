@@ -55,8 +55,8 @@ void cmd_unknown(const char *kind, const char *name, const char *const *names, i
     known[0] = 0;
     for (int i = 0; i < n && length < sizeof known; i++)
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", names[i]);
-    cmd_error("there is no %s '%s'%s%s%s; name a file, or one of %s", kind, name, near ? ", did you mean '" : "",
-              near ? near : "", near ? "'?" : "", known);
+    cmd_error("there is no %s '%s'%s%s%s name a file, or one of %s", kind, name, near ? ", did you mean '" : "",
+              near ? near : "", near ? "'?" : ";", known);
 }
 
 /* ---- one option ---- */

@@ -94,6 +94,21 @@ static cvy_status count_item(struct writer *w, const cvy_part_item *item, int *o
     return CVY_OK;
 }
 
+/* Whether a figure of the page has published points. */
+static int has_marks(struct writer *w)
+{
+    for (int i = 0; i < w->of.npart; i++)
+        for (int k = 0; k < w->of.part[i].nitem; k++) {
+            const cvy_part_item *item = &w->of.part[i].item[k];
+            const cvy_study_page *p = item->figure ? find_study(w, item->study) : NULL;
+            const cvy_figure *f = p ? cvy_publication_find_figure(p, item->figure) : NULL;
+            int drawn = 0;
+            if (f && f->nmark > 0 && count_item(w, item, &drawn) == CVY_OK && drawn > 0)
+                return 1;
+        }
+    return 0;
+}
+
 /* The experiment of an item of a study that is there. */
 static const char *experiment_of(const cvy_study_page *p, const cvy_part_item *item)
 {
@@ -248,9 +263,9 @@ static void say_coverage(cvy_text *md, const struct verdict *v)
         cvy_text_add(md, " %d of its %d points have results.", c->shown, c->points);
     if (c->few_cores > 0)
         cvy_text_add(md, " %d need more than the %g cores of this machine%s.", c->few_cores, c->cores,
-                     v->stands_in ? ", and predictions stand for them" : "");
+                     v->stands_in ? "; a figure beside it has predictions of a larger node" : "");
     if (left_out > 0)
-        cvy_text_add(md, " %d were left out.", left_out);
+        cvy_text_add(md, " %d were not run.", left_out);
     for (int i = 0; i < c->nwithout; i++) {
         cvy_text_add(md, "%s", i ? ", " : " It has no results of ");
         cvy_md_text(md, c->without[i]);
@@ -307,9 +322,10 @@ static cvy_status add_contents(struct writer *w)
     if (all > 0)
         cvy_text_add(
             &w->md,
-            "\nOf %d plots, %d have a counterpart in full, %d in part, %d none. In full: all points of the "
-            "counterpart have results, measured or predicted. Its networks, data, programs and machines may be "
-            "others than the publication's; the text of a part says so.\n",
+            "\nOf %d plots, %d have a counterpart in full, %d in part, %d none. In full: each point of the "
+            "counterpart was measured or predicted, has failed, or has a prediction of a larger machine in its "
+            "place. Networks, data, programs and machines may differ from those of the publication; the text of "
+            "a part says so.\n",
             all, plots[IN_FULL], plots[IN_PART], plots[IS_MISSING]);
     return CVY_OK;
 }
@@ -355,9 +371,8 @@ static cvy_status write_page(struct writer *w)
         cvy_text_add(md, "\n%s\n", w->of.summary);
     cvy_text_add(md,
                  "\n`convoy study %s` makes the measurements that are missing and writes this page again. Solid lines "
-                 "are measured, dashed ones predicted by a simulation or with kernels that wait; grey points are "
-                 "published.\n",
-                 w->of.file);
+                 "are measured, dashed ones predicted by a simulation or with kernels that wait%s.\n",
+                 w->of.file, has_marks(w) ? "; grey points are published" : "");
     CVY_TRY(add_contents(w));
     for (int i = 0; i < w->of.npart; i++)
         CVY_TRY(add_part(w, &w->of.part[i]));

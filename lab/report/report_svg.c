@@ -219,16 +219,26 @@ static double next_x(const struct canvas *v, double above)
     return next;
 }
 
+/* Sizes in bytes, which are powers of two, have binary prefixes, so that they do not overlap. */
+static void add_x_number(struct canvas *v, double at)
+{
+    static const char *const prefix[] = {"", "Ki", "Mi", "Gi"};
+    int k = 0;
+    for (; v->x.max >= 1048576 && k < 3 && at >= 1024 && fmod(at, 1024) == 0; k++)
+        at /= 1024;
+    cvy_text_add(v->svg, "%.6g%s</text>", at, prefix[k]);
+}
+
 static void draw_ticks_at_data(struct canvas *v)
 {
     if (v->has_one_x && !v->x.log) {
         add_x_tick(v, (v->x.min + v->x.max) / 2);
-        cvy_text_add(v->svg, "%.6g</text>", (v->x.min + v->x.max) / 2);
+        add_x_number(v, (v->x.min + v->x.max) / 2);
         return;
     }
     for (double at = next_x(v, 0); isfinite(at); at = next_x(v, at)) {
         add_x_tick(v, at);
-        cvy_text_add(v->svg, "%.6g</text>", at);
+        add_x_number(v, at);
     }
 }
 

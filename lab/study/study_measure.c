@@ -200,7 +200,9 @@ static const char *find_object(char *text)
 /* A line of Google's logs that is no error, such as "I0000 00:00:17.. port.cc:153] oneDNN custom operations are on". */
 static int is_remark(const char *line)
 {
-    return (line[0] == 'I' || line[0] == 'W') && strspn(line + 1, "0123456789") == 4 && line[5] == ' ';
+    static const char before_them[] = "WARNING: All log messages before absl::InitializeLog()";
+    return ((line[0] == 'I' || line[0] == 'W') && strspn(line + 1, "0123456789") == 4 && line[5] == ' ') ||
+           strncmp(line, before_them, sizeof before_them - 1) == 0;
 }
 
 /* The line that says most about a failure: the first one of convoy's errors, otherwise the last one that Python calls

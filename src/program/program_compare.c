@@ -220,19 +220,20 @@ static cvy_status measure(struct comparison *c)
 
 /* ---- the choice ---- */
 
-/* known: [PLANS], of a graph whose steps take the same times; not above 0: unknown. */
 static cvy_status find_times(struct comparison *c, int measures, const double *known)
 {
-    for (int k = 0; k < PLANS; k++) {
+    for (int k = 0; k < PLANS; k++)
         CVY_TRY(find_key(c, k));
+    if (strcmp(c->key[BEFORE].data, c->key[AFTER].data) == 0)
+        return CVY_OK;
+    for (int k = 0; k < PLANS; k++)
         c->ms[k] = cvy_wisdom_find(c->p->kernel.wisdom, c->key[k].data);
-    }
-    if ((c->ms[BEFORE] >= 0 && c->ms[AFTER] >= 0) || strcmp(c->key[BEFORE].data, c->key[AFTER].data) == 0)
+    if (c->ms[BEFORE] >= 0 && c->ms[AFTER] >= 0)
         return CVY_OK;
     c->ms[BEFORE] = c->ms[AFTER] = CVY_MS_UNKNOWN;
     if (measures)
         return measure(c);
-    if (known[BEFORE] <= 0 || known[AFTER] <= 0)
+    if (!known || known[BEFORE] <= 0 || known[AFTER] <= 0)
         return CVY_OK;
     memcpy(c->ms, known, sizeof c->ms);
     return keep_times(c);
@@ -262,7 +263,7 @@ static cvy_status compare(struct comparison *c, const char *before, const char *
 }
 
 cvy_status cvy_program_compare(cvy_program *p, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
-                               const char *after, int measures, double *ms, int *slower_out)
+                               const char *after, int measures, const double *known, double *ms, int *slower_out)
 {
     struct comparison c = {
         .p = p, .graph = graph, .opts = *opts, .alone = *opts->comm, .ms = {CVY_MS_UNKNOWN, CVY_MS_UNKNOWN}};
@@ -273,11 +274,13 @@ cvy_status cvy_program_compare(cvy_program *p, const cvy_plan_opts *opts, cvy_gr
     c.opts.settled = NULL;
     c.opts.overlays = 0;
     *slower_out = 0;
-    const cvy_status status = compare(&c, before, after, measures, ms);
+    const cvy_status status = compare(&c, before, after, measures, known);
     memcpy(ms, c.ms, sizeof c.ms);
     if (status == CVY_OK && c.ms[BEFORE] >= 0 && c.ms[AFTER] > c.ms[BEFORE]) {
         *slower_out = 1;
-        cvy_log(p->context, CVY_LOG_INFO,
+        if (!known)
+            cvy_log(
+                p->context, CVY_LOG_INFO,
                 "planning: a step of the kernels that are fastest one by one takes %.1f ms, a step of the preferred "
                 "kernels %.1f ms: these are used",
                 c.ms[AFTER], c.ms[BEFORE]);

@@ -11,9 +11,10 @@
 /* Says whether the step of a graph is slower with the kernels `after` than with those of `before` (JSON, node name ->
  * kernel; NULL: by preference). The times come from the wisdom; if they are not there and measures is 1, both steps run
  * a few times, and their times are added to the wisdom. If no time is known, or there is no memory to run them in,
- * *slower_out is 0. ms: [2], gets the times of both, if they are known; without measuring, times above 0 that it has
- * already are those of this graph, too, and become its wisdom. Not collective. */
+ * *slower_out is 0. known: [2], times of a step that differs little, which stand for those of this graph, and become
+ * its wisdom; NULL or not above 0: none. ms: [2], gets the times of two steps that differ; not above 0: unknown. Not
+ * collective. */
 cvy_status cvy_program_compare(cvy_program *program, const cvy_plan_opts *opts, cvy_graph *graph, const char *before,
-                               const char *after, int measures, double *ms, int *slower_out);
+                               const char *after, int measures, const double *known, double *ms, int *slower_out);
 
 #endif

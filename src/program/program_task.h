@@ -84,7 +84,7 @@ struct cvy_program_task {
     int64_t samples;
     const char *lost; /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     cvy_task_price price;
-    double whole_ms[2];        /* of a step with two choices of kernels (program_compare.h); 0: unknown */
+    double whole_ms[2];        /* of a step with two choices of kernels (program_compare.h); not above 0: unknown */
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
 };
 

@@ -119,9 +119,15 @@ if [ -e "$WORK/fatal" ]; then
     until grep -q "\"step\": *$(cat "$WORK/fatal")," "$WORK/$RUN/metrics.jsonl" 2>/dev/null || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
     kill -KILL "$(cat "$WORK/pid-1")"
     rm "$WORK/fatal"
+    [ ! -e "$WORK/lazy-then" ] || mv "$WORK/lazy-then" "$WORK/lazy"
 fi
 wait $job
 code=$?
+if [ -e "$WORK/used" ]; then            # by another run, which holds the lock of the folder
+    rm "$WORK/used"
+    flock "$WORK/$RUN/lock" sleep 3 >/dev/null 2>&1 &
+    sleep 0.5
+fi
 [ ! -e "$WORK/lose" ] || code=0        # as Hydra's mpiexec does sometimes
 exit $code
 END
@@ -181,6 +187,25 @@ code 0 script
 [ "$(grep -c -- ' --resume$' started)" = 1 ] && [ "$(wc -l <started)" = 2 ] || fail "a killed run is not continued once: $(cat started log)"
 grep -q 'the run was killed (exit code ' log && grep -q '^finished step 600 of 600' "$RUN/STATUS" || fail "a killed run does not end: $(cat "$RUN/STATUS" log)"
 [ ! -e again ] || fail "a finished job is requeued: $(cat again)"
+# The round after it is stopped before it saves anything: what the job has saved before counts.
+rm -r "$RUN" started
+echo 50 >fatal
+touch lazy-then
+code 75 script
+[ "$(wc -l <started)" = 2 ] && [ "$(cat again 2>/dev/null)" = 'scontrol requeue 7' ] || fail "a job that saved something is not requeued: $(cat started log)"
+# Near the end of the allocation no other round starts.
+rm -r "$RUN" started again lazy
+echo 50 >fatal
+export SLURM_JOB_END_TIME=$(($(date +%s) + 60))
+code 75 script
+unset SLURM_JOB_END_TIME
+[ "$(wc -l <started)" = 1 ] && [ "$(cat again 2>/dev/null)" = 'scontrol requeue 7' ] || fail "a run that was killed near the end is not left to another job: $(cat started log)"
+# Another run has the folder meanwhile.
+rm -r "$RUN" started again
+echo 50 >fatal
+touch used
+code 1 script
+[ "$(wc -l <started)" = 1 ] && grep -q 'another run is using' log || fail "the folder of another run is taken: $(cat started log)"
 rm -r "$RUN" started
 echo 5 >fatal
 sed 's/20 steps/1000000 epochs/' script >never_saves

@@ -60,6 +60,17 @@ static cvy_program *new_program(const char *optimiser, const char *kernels)
     return p;
 }
 
+/* Copies count wherever the program says what memory it needs and holds. */
+static void test_memory(void)
+{
+    cvy_program *p = new_program("sgd", NULL);
+    const cvy_memory_use use = cvy_program_memory_use(p, &(int){0}, 1);
+    EXPECT(use.copies >= 2 * (INPUTS * HIDDEN + HIDDEN * CLASSES));
+    EXPECT_INT(use.total, use.arena + use.weights + use.copies + use.statistics + use.states + use.feeds);
+    EXPECT_INT(cvy_program_bytes(p), use.total);
+    cvy_program_destroy(&p);
+}
+
 static void run(cvy_program *p, int step, int times)
 {
     for (int i = 0; i < times; i++)
@@ -218,6 +229,7 @@ int main(void)
     test_set();
     test_read();
     test_stale();
+    test_memory();
     cvy_context_destroy(&context);
     return test_end();
 }
