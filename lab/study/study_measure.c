@@ -245,7 +245,7 @@ static void explain(const cvy_case *c, cvy_process_result *r, const char *object
     else if (r->timed_out)
         snprintf(why, room, "it was ended after %g s, the limit of its experiment", c->of->limit_s);
     else if (r->code != 0)
-        snprintf(why, room, "%s: %.300s", end, reason ? reason : "it wrote nothing to stderr");
+        snprintf(why, room, "%s: %.300s", end, reason ? reason : "it wrote no error to stderr");
     else if (object)
         snprintf(why, room, "what it printed last is no JSON object: %.300s", object);
     else
