@@ -51,6 +51,7 @@ typedef struct cvy_task_price {
     int is_known;
     double micro_ms, update_ms;
     int ncall, nunknown;
+    double whole_ms[2]; /* of a step with two choices of kernels (program_compare.h); not above 0: unknown */
 } cvy_task_price;
 
 /* A guarded step (program_guard.c). */
@@ -84,7 +85,6 @@ struct cvy_program_task {
     int64_t samples;
     const char *lost; /* after CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     cvy_task_price price;
-    double whole_ms[2];        /* of a step with two choices of kernels (program_compare.h); not above 0: unknown */
     cvy_recomputed recomputed; /* what the backward pass of a micro-batch recomputes, if memory was short */
 };
 

@@ -78,7 +78,7 @@ static cvy_status check_whole(cvy_program *p, const cvy_plan_opts *opts, cvy_gra
     cvy_tree *tree = NULL;
     int slower = 0;
     const int takes_over = p->kernel.stores_gradients;
-    double *ms = p->task[task]->whole_ms, known[] = {ms[0], ms[1]};
+    double *ms = p->task[task]->price.whole_ms, known[] = {ms[0], ms[1]};
     ms[0] = ms[1] = 0;
     if (!tuning->choices)
         return CVY_OK;
@@ -169,7 +169,7 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
     CVY_TRY(tune_tasks(p, opts, make));
-    if ((p->kernel.tuning.nmeasured > 0 || p->task[0]->whole_ms[0] > 0) && p->kernel.fuses_updates &&
+    if ((p->kernel.tuning.nmeasured > 0 || p->task[0]->price.whole_ms[0] > 0) && p->kernel.fuses_updates &&
         planning_of(p) != CVY_PLANNING_ESTIMATE)
         CVY_TRY(measure_unfused(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */

@@ -48,7 +48,7 @@ END
 export CONVOY_SITE="$work/site.yaml"
 jobscript >out || fail "no script from the site's values"
 for line in '#PBS -A mine' '#PBS -q gpu' '#PBS -l select=2:ncpus=12:mpiprocs=4:ompthreads=3' '#PBS -l walltime=01:30:00' '#PBS -k oed' '#PBS -m n' \
-    "module load openmpi/4.1 'a b;touch bad1'" "export EMPTY=''" 'set -- train "$job" --out "$out" --threads 3'; do
+    "module load openmpi/4.1 'a b;touch bad1'" "export EMPTY=''" '    set -- train "$job" --out "$out" --threads 3'; do
     has out "$line"
 done
 contains out 'timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - 60 - $(date +%s))) /opt/mpi/bin/mpiexec.hydra -n 8 -genv '"'X=\$(touch bad2)' \"\$(command -v convoy)\"" || fail "not the launcher: $(grep timeout out)"
