@@ -168,9 +168,9 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
         cvy_log(p->context, CVY_LOG_WARN, "%s", p->kernel.wisdom->warning);
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
+    const int known = p->kernel.wisdom->key.count;
     CVY_TRY(tune_tasks(p, opts, make));
-    if ((p->kernel.tuning.nmeasured > 0 || p->task[0]->price.whole_ms[0] > 0) && p->kernel.fuses_updates &&
-        planning_of(p) != CVY_PLANNING_ESTIMATE)
+    if (p->kernel.wisdom->key.count > known && p->kernel.fuses_updates)
         CVY_TRY(measure_unfused(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
         cvy_log(p->context, CVY_LOG_WARN,

@@ -91,7 +91,7 @@ grep -q '^== pbs [0-9]* none' log || fail "no element was submitted again: $(gre
 endless
 runs=flux
 jobscript flux --time 1 --signal 50 --out flux
-grep -q '^ *flux run --nodes=1 --ntasks=2 --cores-per-task=1 .* --signal=SIGUSR1@50s convoy ' script || fail "not the launcher: $(grep 'flux run' script)"
+grep -q '^    flux run --nodes=1 --ntasks=2 --cores-per-task=1 .* --signal=SIGUSR1@50s convoy ' script || fail "not the launcher: $(grep 'flux run' script)"
 bash script >out 2>&1 && fail "the script runs without Flux"
 flux batch script >/dev/null || fail "the stand-in of flux refuses the script"
 run_queue flux
